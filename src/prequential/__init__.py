@@ -1,0 +1,89 @@
+"""The description length of labelled data under neural networks, by sequential learning.
+
+A learner walks through a sequence once and predicts each label before it learns from it. The sum of
+−ln p(label) is the length of a code for the labels given the inputs: the shorter, the better the
+model explains the data. No validation split is needed.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from prequential.data.arrays import from_arrays, from_dataset
+    from prequential.data.sources import load as load_data
+    from prequential.errors import PreqError
+    from prequential.learn.recipe import Recipe
+    from prequential.measure import regret
+    from prequential.methods import (
+        ChunksFineTuned,
+        ChunksFromScratch,
+        Exponential,
+        FullDataset,
+        Pareto,
+        ReplayBuffer,
+        ReplayStreams,
+        Uniform,
+    )
+    from prequential.plan import Plan
+    from prequential.record import Record, load
+    from prequential.run import Interrupted, run
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ChunksFineTuned": "prequential.methods",
+    "ChunksFromScratch": "prequential.methods",
+    "Exponential": "prequential.methods",
+    "FullDataset": "prequential.methods",
+    "Interrupted": "prequential.run",
+    "Pareto": "prequential.methods",
+    "Plan": "prequential.plan",
+    "PreqError": "prequential.errors",
+    "Recipe": "prequential.learn.recipe",
+    "Record": "prequential.record",
+    "ReplayBuffer": "prequential.methods",
+    "ReplayStreams": "prequential.methods",
+    "Uniform": "prequential.methods",
+    "from_arrays": "prequential.data.arrays",
+    "from_dataset": "prequential.data.arrays",
+    "load": "prequential.record",
+    "load_data": "prequential.data.sources:load",
+    "regret": "prequential.measure",
+    "run": "prequential.run",
+}
+
+__all__ = [
+    "ChunksFineTuned",
+    "ChunksFromScratch",
+    "Exponential",
+    "FullDataset",
+    "Interrupted",
+    "Pareto",
+    "Plan",
+    "PreqError",
+    "Recipe",
+    "Record",
+    "ReplayBuffer",
+    "ReplayStreams",
+    "Uniform",
+    "from_arrays",
+    "from_dataset",
+    "load",
+    "load_data",
+    "regret",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Resolve public names on first use: importing the package alone imports no torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'prequential' has no attribute '{name}'")
+    module, _, attribute = _HOMES[name].partition(":")
+    value = getattr(importlib.import_module(module), attribute or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,162 @@
+"""From the user's arrays or Dataset to a sequence, checked on the way in."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from prequential.data.sequence import ArraySequence
+from prequential.errors import PreqError, require_count
+
+Arrays: TypeAlias = "ArrayLike | torch.Tensor | Sequence[Any]"
+
+
+def from_arrays(
+    inputs: Arrays,
+    labels: Arrays,
+    *,
+    num_classes: int | None = None,
+    heldout: tuple[Arrays, Arrays] | None = None,
+    name: str = "arrays",
+) -> ArraySequence:
+    """A sequence from arrays, in the order given.
+
+    Args:
+        inputs: NumPy array or tensor of any shape, one row per example. uint8 is taken as image
+            intensities and scaled; whole numbers of other types (tokens) reach the model as they are.
+        labels: whole numbers from 0, one per row.
+        num_classes: how many classes there are. Default: the largest label plus one.
+        heldout: inputs and labels that are only evaluated at the end.
+        name: what tables call it.
+
+    Example:
+        >>> data = from_arrays(np.zeros((6, 3), np.float32), [0, 1, 2, 0, 1, 2])
+        >>> len(data), data.num_classes, data.input_shape
+        (6, 3, (3,))
+    """
+    stored_inputs, stored_labels = _checked_inputs(inputs), _checked_labels(labels)
+    _require_same_length(stored_inputs, stored_labels)
+    if num_classes is None:
+        num_classes = max(int(stored_labels.max()) + 1, 2)
+    require_count("num_classes", num_classes, at_least=2)
+    _require_labels_below(num_classes, stored_labels)
+    held = None
+    if heldout is not None:
+        held = from_arrays(*heldout, num_classes=num_classes, name=f"{name} (held-out)")
+        if held.input_shape != tuple(stored_inputs.shape[1:]) or held.stored_inputs.dtype != stored_inputs.dtype:
+            raise PreqError(
+                f"held-out inputs are {held.stored_inputs.dtype} of shape {held.input_shape}, the others "
+                f"{stored_inputs.dtype} of shape {tuple(stored_inputs.shape[1:])}; make them alike"
+            )
+    order = torch.arange(len(stored_labels))
+    return ArraySequence(stored_inputs, stored_labels, num_classes, order, name=name, heldout=held)
+
+
+class MapDataset(Protocol):
+    """A map-style torch Dataset: it has a length, and item i is (input, label)."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+def from_dataset(
+    dataset: MapDataset,
+    *,
+    num_classes: int | None = None,
+    heldout: MapDataset | None = None,
+    name: str | None = None,
+) -> ArraySequence:
+    """A sequence from a map-style torch Dataset whose items are (input, label), in its own order.
+
+    Every item is read once, now, and kept in memory: a Dataset that augments at random is thereby frozen.
+
+    Example:
+        >>> from torch.utils.data import TensorDataset
+        >>> dataset = TensorDataset(torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 1, 0]))
+        >>> from_dataset(dataset).input_shape
+        (1, 8, 8)
+    """
+    inputs, labels = _read_all(dataset)
+    held = None if heldout is None else _read_all(heldout)
+    return from_arrays(
+        inputs, labels, num_classes=num_classes, heldout=held, name=name or type(dataset).__name__.lower()
+    )
+
+
+def _read_all(dataset: MapDataset) -> tuple[torch.Tensor, torch.Tensor]:
+    if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
+        raise PreqError(
+            f"from_dataset needs a map-style Dataset (with __len__ and __getitem__), got {type(dataset).__name__}"
+        )
+    inputs, labels = [], []
+    for index in range(len(dataset)):
+        item = dataset[index]
+        if not isinstance(item, tuple | list) or len(item) != 2:
+            raise PreqError(f"item {index} of the Dataset must be (input, label), got {type(item).__name__}")
+        value = item[0] if isinstance(item[0], torch.Tensor) else torch.from_numpy(np.array(item[0]))
+        if inputs and (value.shape != inputs[0].shape or value.dtype != inputs[0].dtype):
+            raise PreqError(
+                f"item {index} of the Dataset is {value.dtype} of shape {tuple(value.shape)}, item 0 is "
+                f"{inputs[0].dtype} of shape {tuple(inputs[0].shape)}; resize or convert them alike"
+            )
+        inputs.append(value)
+        labels.append(item[1])
+    if not inputs:
+        raise PreqError("the Dataset is empty; give at least one example")
+    return torch.stack(inputs), torch.from_numpy(np.array([np.asarray(label) for label in labels]))
+
+
+def _as_tensor(what: str, values: Arrays) -> torch.Tensor:
+    if isinstance(values, torch.Tensor):
+        return values.detach().cpu()
+    array = np.asarray(values)
+    if array.dtype.kind not in "buif":
+        raise PreqError(f"{what} must be numbers, got {array.dtype}; convert them first")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    try:
+        return torch.from_numpy(np.ascontiguousarray(array))
+    except TypeError:
+        raise PreqError(f"{what} of type {array.dtype} are not supported; convert to float32 or int64") from None
+
+
+def _checked_inputs(inputs: Arrays) -> torch.Tensor:
+    tensor = _as_tensor("inputs", inputs)
+    if tensor.dim() == 0 or len(tensor) == 0:
+        raise PreqError(f"the data is empty: inputs have shape {tuple(tensor.shape)}; give at least one example")
+    if tensor.is_complex():
+        raise PreqError(f"inputs must be real numbers, got {tensor.dtype}")
+    if tensor.is_floating_point():
+        for start in range(0, len(tensor), 4096):
+            finite = torch.isfinite(tensor[start : start + 4096]).flatten(1).all(1)
+            if not finite.all():
+                position = start + int((~finite).nonzero()[0])
+                raise PreqError(f"inputs must be finite, example {position} holds NaN or infinity; remove or fill it")
+    return tensor
+
+
+def _checked_labels(labels: Arrays) -> torch.Tensor:
+    tensor = _as_tensor("labels", labels)
+    if tensor.dim() != 1:
+        raise PreqError(f"labels must be one whole number per example, got shape {tuple(tensor.shape)}")
+    if tensor.is_floating_point() or tensor.is_complex():
+        raise PreqError(f"labels must be whole numbers, got {tensor.dtype}; convert with labels.astype(int)")
+    return tensor.to(torch.int64)
+
+
+def _require_same_length(inputs: torch.Tensor, labels: torch.Tensor) -> None:
+    if len(inputs) != len(labels):
+        raise PreqError(f"{len(inputs)} inputs but {len(labels)} labels; give one label per input")
+
+
+def _require_labels_below(num_classes: int, labels: torch.Tensor) -> None:
+    bad = (labels < 0) | (labels >= num_classes)
+    if bad.any():
+        position = int(bad.nonzero()[0])
+        raise PreqError(
+            f"labels must be in 0 … {num_classes - 1} ({num_classes} classes), got {int(labels[position])} at "
+            f"position {position}; renumber the classes or set num_classes"
+        )

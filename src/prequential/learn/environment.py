@@ -1,0 +1,93 @@
+"""The machine: device, threads and versions."""
+
+import importlib.metadata
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from prequential.errors import PreqError, require_count
+from prequential.learn.learner import Learner
+
+MEASURED_STEPS = 8
+WORTH_IT = 0.85
+"""More threads are taken only if they cut the time to this share: fewer keep runs repeatable."""
+
+
+def find_device(name: str) -> torch.device:
+    """The device of that name, if this machine has it."""
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except Exception as error:  # torch raises a different class for each way to be absent
+        present = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+        if torch.backends.mps.is_available():
+            present.append("mps")
+        reason = str(error).splitlines()[0][:80]
+        raise PreqError(f"device '{name}' is not there ({reason}); this machine has: {', '.join(present)}") from None
+    return device
+
+
+def find_num_threads(threads: int | str | None, learner: Learner) -> int | None:
+    """The number of threads to use; "auto" tries a few on a copy of the learner."""
+    if threads != "auto":
+        if threads is not None:
+            require_count("threads", threads)
+        return None if threads is None else int(threads)
+    if learner.device.type != "cpu":
+        return None
+    scratch = Learner(learner.factory, learner.data, learner.recipe, seed=0, width=learner.width)
+    batch = np.arange(32) % len(learner.data)
+    labels = torch.zeros(len(batch), dtype=torch.int64)
+    return fastest_num_threads(lambda: scratch.train(batch, labels, 0))
+
+
+def fastest_num_threads(step: Callable[[], None]) -> int:
+    """The number of threads (1, 2, 4, …) at which `step` runs fastest. Small nets often want one."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    best, best_seconds = 1, float("inf")
+    for candidate in (1 << k for k in range(available.bit_length())):
+        with num_threads(candidate):
+            seconds = _seconds(step)
+        if best_seconds == float("inf") or seconds < WORTH_IT * best_seconds:
+            best, best_seconds = candidate, seconds
+    return best
+
+
+def _seconds(step: Callable[[], None]) -> float:
+    times = []
+    for _ in range(MEASURED_STEPS):
+        begin = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+@contextmanager
+def num_threads(number: int | None) -> Iterator[None]:
+    """Inside, torch uses that many CPU threads (None: as many as it did)."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """What the numbers of a run may depend on."""
+    return {
+        "prequential": importlib.metadata.version("prequential"),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "platform": f"{platform.system()} {platform.machine()}",
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+    }

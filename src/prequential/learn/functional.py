@@ -1,0 +1,47 @@
+"""The formulas of learning, each as one pure function."""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+INITIAL_BETA = math.log(math.e - 1)
+"""β₀ = ln(e − 1), so that the temperature factor softplus(β₀) is 1."""
+
+
+def temperature(beta: Tensor) -> Tensor:
+    """softplus(β): what the logits are multiplied with."""
+    return F.softplus(beta)
+
+
+def log_probabilities(logits: Tensor, beta: Tensor) -> Tensor:
+    """ln softmax(softplus(β)·h) in float64.
+
+    Example:
+        >>> log_probabilities(torch.tensor([[0.0, 0.0]]), torch.tensor(INITIAL_BETA)).exp()
+        tensor([[0.5000, 0.5000]], dtype=torch.float64)
+    """
+    return F.log_softmax(temperature(beta).double() * logits.double(), dim=-1)
+
+
+def calibration_gradient(logits: Tensor, labels: Tensor, beta: Tensor) -> Tensor:
+    """d/dβ of the mean of −ln softmax(softplus(β)·h)_y, written out.
+
+    With s = softplus(β): d/ds = E_p[h] − h_y, and ds/dβ = sigmoid(β).
+    """
+    logits = logits.double()
+    probabilities = log_probabilities(logits, beta).exp()
+    expected = (probabilities * logits).sum(-1)
+    observed = logits.gather(-1, labels[:, None])[:, 0]
+    return torch.sigmoid(beta) * (expected - observed).mean()
+
+
+def ema_step_size(step_size: float, num_steps: int, *, warmup: bool) -> float:
+    """α_n = max(α, min(1, 5/n)) in the n-th training step since the last fresh start, from 1.
+
+    Example:
+        >>> [ema_step_size(0.02, n, warmup=True) for n in (1, 10, 1000)]
+        [1.0, 0.5, 0.02]
+    """
+    return max(step_size, min(1.0, 5 / num_steps)) if warmup else step_size

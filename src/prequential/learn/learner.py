@@ -1,0 +1,215 @@
+"""The learner: weights, optimizer, EMA and temperature. It executes events and sees no future label."""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from prequential.data.sequence import DataSequence, to_network_input
+from prequential.errors import PreqError
+from prequential.events import Indices
+from prequential.learn import functional
+from prequential.learn.optimizers import make_optimizer, reset
+from prequential.learn.randomness import draws_when_training, seeded
+from prequential.learn.recipe import Recipe
+from prequential.models import ModelFactory, build, name_of
+from prequential.plan import is_span
+
+EVALUATION_SIZE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the learner says about a span before it sees the labels; tensors on its device."""
+
+    log_probabilities: Tensor
+    """Calibrated, float64, one row per position: what is charged."""
+    uncalibrated: Tensor
+    """The same at temperature 1."""
+    temperature: Tensor
+    """softplus(β), the factor on the logits."""
+
+
+class Learner:
+    """The eager engine: plain torch, one event at a time, on CPU or GPU.
+
+    Everything random is derived from `seed` and the number of the event, so a learner is a pure
+    function of its arguments and the events it was given.
+
+    Args:
+        factory: a model's name or a function that returns a fresh nn.Module.
+        data: where inputs come from. Labels are handed in with each event.
+        recipe: the settings of training.
+        seed: initialisation, dropout and perturbation.
+        calibration_rate_factor: the method's factor on the learning rate of the temperature.
+    """
+
+    def __init__(
+        self,
+        factory: str | ModelFactory,
+        data: DataSequence,
+        recipe: Recipe,
+        *,
+        seed: int,
+        calibration_rate_factor: float = 1.0,
+        width: float = 1.0,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.factory, self.data, self.recipe, self.seed, self.width = factory, data, recipe, seed, width
+        self.device, self.dtype = torch.device(device), dtype
+        self.model = self._fresh_model(event=-1).train()
+        self.averaged = copy.deepcopy(self.model).eval().requires_grad_(False)
+        self._parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self._weights = [p.detach() for p in self._parameters]
+        self._tracked = _tensors(self.model, floating=True), _tensors(self.averaged, floating=True)
+        self._copied = _tensors(self.model, floating=False), _tensors(self.averaged, floating=False)
+        self.beta = torch.tensor(functional.INITIAL_BETA, dtype=torch.float64, device=self.device)
+        self.optimizer = make_optimizer(recipe, self._weights)
+        self.beta_optimizer = make_optimizer(
+            recipe, [self.beta], rate_factor=calibration_rate_factor, decay=False
+        )
+        self.num_steps = 0
+        probe = self.inputs(np.zeros(2, np.int64))
+        require_logits(self.averaged, probe, data.num_classes, name_of(factory))
+        self._draws = draws_when_training(copy.deepcopy(self.model), probe)
+        self._at_hand: tuple[tuple[int, int], Tensor] | None = None
+
+    def inputs(self, positions: Indices) -> Tensor:
+        """The clean inputs at these positions, ready for the network."""
+        return self._prepare(self.data.inputs(positions))
+
+    def _prepare(self, stored: Tensor) -> Tensor:
+        inputs = to_network_input(stored.to(self.device))
+        if inputs.dtype == torch.float32 and self.dtype != torch.float32:
+            inputs = inputs.to(self.dtype)
+        return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
+
+    def _fresh_model(self, event: int) -> nn.Module:
+        with seeded(self.seed, "initialise", event):
+            model = build(self.factory, self.data.input_shape, self.data.num_classes, width=self.width)
+        return model.to(self.device, self.dtype, memory_format=torch.channels_last)
+
+    @torch.no_grad()
+    def predict(self, start: int, stop: int) -> Prediction:
+        """Averaged weights, eval mode, clean input."""
+        logits = self.averaged(self.inputs(np.arange(start, stop)))
+        self._at_hand = (start, stop), logits
+        return Prediction(
+            functional.log_probabilities(logits, self.beta),
+            F.log_softmax(logits.double(), dim=-1),
+            functional.temperature(self.beta),
+        )
+
+    def predict_uniformly(self, start: int, stop: int) -> Prediction:
+        """Probability 1/C for every class."""
+        shape, num_classes = (stop - start, self.data.num_classes), self.data.num_classes
+        flat = torch.full(shape, -float(np.log(num_classes)), dtype=torch.float64, device=self.device)
+        return Prediction(flat, flat, torch.ones((), dtype=torch.float64, device=self.device))
+
+    @torch.no_grad()
+    def calibrate(self, indices: Indices, labels: Tensor) -> None:
+        """One gradient step on β; the logits of the prediction just made are used again."""
+        if self._at_hand is not None and is_span(indices, self._at_hand[0]):
+            logits = self._at_hand[1]
+        else:
+            logits = self.averaged(self.inputs(indices))
+        gradient = functional.calibration_gradient(logits, labels, self.beta)
+        self.beta_optimizer.step([gradient])
+
+    def train(self, indices: Indices, labels: Tensor, event: int) -> None:
+        """One gradient step on the raw weights, then one step of the average towards them."""
+        self._at_hand = None
+        if self._draws:
+            with seeded(self.seed, "train", event, self.device):
+                self._train(indices, labels)
+        else:
+            self._train(indices, labels)
+
+    def _train(self, indices: Indices, labels: Tensor) -> None:
+        logits = self.model(self.inputs(indices))
+        loss = F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
+        gradients = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+        self.num_steps += 1
+        step_size = functional.ema_step_size(
+            self.recipe.ema_step_size, self.num_steps, warmup=self.recipe.ema_warmup
+        )
+        with torch.no_grad():
+            self.optimizer.step(list(gradients))
+            raw, averaged = self._tracked
+            torch._foreach_lerp_(averaged, raw, step_size)
+            if self._copied[0]:
+                torch._foreach_copy_(self._copied[1], self._copied[0])
+
+    @torch.no_grad()
+    def reinit(self, event: int) -> None:
+        """Fresh weights, optimizer, EMA and temperature."""
+        fresh = self._fresh_model(event)
+        for mine in (self.model, self.averaged):
+            for floating in (True, False):
+                targets, sources = _tensors(mine, floating=floating), _tensors(fresh, floating=floating)
+                for target, source in zip(targets, sources, strict=True):
+                    target.copy_(source)
+        self.beta.fill_(functional.INITIAL_BETA)
+        reset(self.beta_optimizer)
+        self._restart()
+
+    @torch.no_grad()
+    def shrink_perturb(self, shrink: float, perturb: float, event: int) -> None:
+        """θ ← shrink·θ + perturb·fresh; β and batch statistics stay, everything else starts anew."""
+        fresh = self._fresh_model(event)
+        for raw, averaged, new in zip(
+            self.model.parameters(), self.averaged.parameters(), fresh.parameters(), strict=True
+        ):
+            raw.mul_(shrink).add_(new, alpha=perturb)
+            averaged.copy_(raw)
+        self._restart()
+
+    def _restart(self) -> None:
+        reset(self.optimizer)
+        self.num_steps = 0
+        self._at_hand = None
+
+    @torch.no_grad()
+    def evaluate(self) -> dict[str, float] | None:
+        """Mean loss and error rate on the held-out data, predicted as the sequence is."""
+        heldout = self.data.heldout
+        if heldout is None:
+            return None
+        loss, errors = 0.0, 0
+        for start in range(0, len(heldout), EVALUATION_SIZE):
+            positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
+            labels = heldout.labels(positions).to(self.device)
+            logits = self.averaged(self._prepare(heldout.inputs(positions)))
+            log_probabilities = functional.log_probabilities(logits, self.beta)
+            loss -= float(log_probabilities.gather(1, labels[:, None]).sum())
+            errors += int((log_probabilities.argmax(1) != labels).sum())
+        return {"loss": loss / len(heldout), "error_rate": errors / len(heldout)}
+
+
+def require_logits(model: nn.Module, inputs: Tensor, num_classes: int, name: str) -> None:
+    """Refuse a model that fails on the data's inputs or does not give one logit per class."""
+    shape = tuple(inputs.shape[1:])
+    try:
+        with torch.no_grad():
+            logits = model(inputs)
+    except PreqError:
+        raise
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise PreqError(f"the model '{name}' fails on inputs of shape {shape}: {reason}") from error
+    if not isinstance(logits, Tensor) or logits.shape != (len(inputs), num_classes):
+        got = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else type(logits).__name__
+        raise PreqError(
+            f"the model '{name}' gives {got} for one input, wanted ({num_classes},): "
+            f"one logit for each of the {num_classes} classes; change its last layer"
+        )
+
+
+def _tensors(model: nn.Module, *, floating: bool) -> list[Tensor]:
+    """Parameters and buffers, floating or not, as tensors that share memory with the model."""
+    tensors = [*model.parameters(), *model.buffers()]
+    return [tensor.detach() for tensor in tensors if tensor.is_floating_point() == floating]

@@ -1,0 +1,44 @@
+"""How a learner learns: every setting of training, checked. No torch."""
+
+from dataclasses import dataclass
+
+from prequential.errors import require_number, unknown_name
+
+OPTIMIZERS = ("adamw", "rmsprop", "sgd")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """The settings of training. The defaults are good for small images and a few replays.
+
+    Example:
+        >>> Recipe(learning_rate=1e-3).ema_step_size
+        0.02
+    """
+
+    optimizer: str = "adamw"
+    """"adamw", "rmsprop" or "sgd"."""
+    learning_rate: float = 3e-3
+    """Constant over the whole sequence."""
+    eps: float = 1e-4
+    """ε of AdamW and RMSProp; it matters as much as the learning rate."""
+    weight_decay: float = 1e-2
+    """Decoupled in AdamW, added to the gradient in the others; never applied to the temperature."""
+    momentum: float = 0.9
+    """Momentum of SGD and RMSProp, β₁ of AdamW."""
+    ema_step_size: float = 0.02
+    """α: after each step θ̄ ← θ̄ + α(θ − θ̄), and θ̄ predicts. 1 switches averaging off."""
+    ema_warmup: bool = True
+    """Average over all steps so far while there are few: α_n = max(α, min(1, 5/n))."""
+    label_smoothing: float = 1e-3
+    """Smoothing of the training targets; what is charged never sees it."""
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise unknown_name("optimizer", self.optimizer, OPTIMIZERS)
+        require_number("learning_rate", self.learning_rate, above=0)
+        require_number("eps", self.eps, above=0)
+        require_number("weight_decay", self.weight_decay, at_least=0)
+        require_number("momentum", self.momentum, at_least=0, below=1)
+        require_number("ema_step_size", self.ema_step_size, above=0, at_most=1)
+        require_number("label_smoothing", self.label_smoothing, at_least=0, below=1)

@@ -1,0 +1,41 @@
+"""What records say about each other. No torch."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prequential.errors import PreqError
+from prequential.record import Record
+
+
+def regret(record: Record, reference: Record) -> NDArray[np.float64]:
+    """codelength(record) − codelength(reference) after each label, in nats.
+
+    Above zero the reference is ahead; the last entry is the difference of the description lengths.
+
+    Raises:
+        PreqError: if the two did not code the same labels of the same data in the same order.
+    """
+    require_comparable(record, reference)
+    return np.cumsum(record.nats - reference.nats)
+
+
+def require_comparable(record: Record, reference: Record) -> None:
+    """Refuse records whose labels, inputs, order or length differ."""
+    for each in (record, reference):
+        if not each.prequential:
+            raise PreqError(f"{_name(each)} has no codelength: {each.method['name']} is not prequential")
+    for what in ("labels", "inputs", "order"):
+        if record.data[what] != reference.data[what]:
+            raise PreqError(
+                f"{_name(record)} and {_name(reference)} differ in their {what}; "
+                "compare runs on the same data, length and order seed"
+            )
+    if len(record.nats) != len(reference.nats):
+        raise PreqError(
+            f"{_name(record)} stopped at label {len(record.nats)}, {_name(reference)} at "
+            f"{len(reference.nats)}; compare finished runs"
+        )
+
+
+def _name(record: Record) -> str:
+    return str(record.path or f"the {record.model['name']} run")

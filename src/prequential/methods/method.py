@@ -1,0 +1,71 @@
+"""What a method is: settings that turn a length and a seed into events."""
+
+from collections.abc import Iterator
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from prequential.errors import PreqError
+from prequential.events import Evaluate, Event, Indices
+
+
+class Method(Protocol):
+    """The contract of a method.
+
+    `events` is a pure function of its arguments and the settings: it may be called twice, from any
+    thread, and gives the same events each time. What it yields for the first n positions must not
+    depend on how many follow. `prequential.testing.check_method` checks all of this.
+    """
+
+    name: ClassVar[str]
+    """The short name on the command line, such as "mi-rs"."""
+    title: ClassVar[str]
+    """The paper's name, such as "MI/RS"."""
+    prequential: ClassVar[bool]
+    """Whether the method predicts every label before it learns from it."""
+
+    @property
+    def calibration_rate_factor(self) -> float:
+        """The learning rate of the temperature, in units of that of the weights."""
+
+    def events(self, length: int, seed: int) -> Iterator[Event]:
+        """Everything the codelength needs."""
+
+    def closing(self, length: int, seed: int) -> Iterator[Event]:
+        """What follows when there is held-out data; ends in Evaluate."""
+
+
+class MethodDefaults:
+    """What most methods share: they are prequential, calibrate at factor 1 and close with Evaluate."""
+
+    prequential: ClassVar[bool] = True
+
+    @property
+    def calibration_rate_factor(self) -> float:
+        return 1.0
+
+    def closing(self, length: int, seed: int) -> Iterator[Event]:
+        yield Evaluate()
+
+
+def cut_into_batches(indices: Indices, batch_size: int) -> list[Indices]:
+    """Batches of `batch_size` in order; a single left-over example joins the batch before it.
+
+    Batch normalisation cannot train on one example, so no batch has one unless the batch size is 1.
+
+    Example:
+        >>> [batch.tolist() for batch in cut_into_batches(np.arange(5), 2)]
+        [[0, 1], [2, 3, 4]]
+    """
+    stops = list(range(batch_size, len(indices), batch_size))
+    if stops and batch_size > 1 and len(indices) - stops[-1] == 1:
+        stops.pop()
+    return [batch for batch in np.split(indices, stops) if len(batch)]
+
+
+def require_batch_fits(batch_size: int, length: int) -> None:
+    """Refuse a batch larger than the data."""
+    if batch_size > length:
+        raise PreqError(
+            f"batch_size {batch_size} is larger than the data ({length} labels); use at most {length}"
+        )

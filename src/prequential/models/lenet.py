@@ -1,0 +1,34 @@
+"""LeNet-5, the way it is written today: ReLU and max-pooling."""
+
+from torch import nn
+
+from prequential.models.mlp import scaled
+from prequential.models.shapes import flat_size, require_image
+
+
+def lenet(input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0) -> nn.Sequential:
+    """Two 5×5 convolutions (6 channels, padded; 16), max-pooled, then dense layers of 120 and 84.
+
+    Example:
+        >>> sum(p.numel() for p in lenet((1, 28, 28), 10).parameters())
+        61706
+    """
+    require_image("lenet", input_shape, at_least=12)
+    first, second, third, fourth = (scaled(size, width) for size in (6, 16, 120, 84))
+    features = nn.Sequential(
+        nn.Conv2d(input_shape[0], first, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(first, second, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+    )
+    return nn.Sequential(
+        *features,
+        nn.Linear(flat_size(features, input_shape), third),
+        nn.ReLU(),
+        nn.Linear(third, fourth),
+        nn.ReLU(),
+        nn.Linear(fourth, num_classes),
+    )

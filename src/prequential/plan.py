@@ -1,0 +1,160 @@
+"""A plan: the events of one method over one length, as a pure function of (length, settings, seed).
+
+It can be listed, counted, costed and proved causal without a model, and iterated again from any event.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from itertools import islice
+
+import numpy as np
+
+from prequential.errors import PreqError, require_count
+from prequential.events import Calibrate, Evaluate, Event, Predict, Train
+from prequential.methods.method import Method
+
+
+@dataclass
+class Counts:
+    """How much work a list of events is: events by kind, and the examples they touch."""
+
+    events: int = 0
+    predicts: int = 0
+    calibrates: int = 0
+    trains: int = 0
+    evaluates: int = 0
+    others: int = 0
+    """Reinit and ShrinkPerturb."""
+    predicted_examples: int = 0
+    uniform_examples: int = 0
+    calibrated_examples: int = 0
+    recomputed_examples: int = 0
+    """Calibrated examples whose logits are not at hand from the prediction just made."""
+    trained_examples: int = 0
+
+    def __sub__(self, other: "Counts") -> "Counts":
+        return Counts(**{f.name: getattr(self, f.name) - getattr(other, f.name) for f in fields(self)})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The events of `method` over `length` labels.
+
+    Args:
+        method: who decides; any object with the methods of `prequential.methods.Method`.
+        length: the number of labels.
+        seed: the plan seed. Repeated runs that share it share every batch.
+        heldout: whether the closing events (a last stage, then Evaluate) follow.
+
+    Example:
+        >>> from prequential.methods import ReplayStreams
+        >>> plan = Plan(ReplayStreams(num_streams=2, batch_size=4), length=8, seed=0)
+        >>> [type(event).__name__ for event in plan.events()][:5]
+        ['Predict', 'Calibrate', 'Train', 'Train', 'Train']
+        >>> plan.counts().trained_examples
+        24
+    """
+
+    method: Method
+    length: int
+    seed: int = 0
+    heldout: bool = False
+
+    def __post_init__(self) -> None:
+        require_count("length", self.length)
+
+    def events(self, start: int = 0) -> Iterator[Event]:
+        """The events in order, from event number `start` on."""
+        return islice(self._all_events(), start, None)
+
+    def _all_events(self) -> Iterator[Event]:
+        yield from self.method.events(self.length, self.seed)
+        if self.heldout:
+            yield from self.method.closing(self.length, self.seed)
+
+    def without_heldout(self) -> "Plan":
+        """The part of the plan that the codelength needs."""
+        return Plan(self.method, self.length, self.seed)
+
+    def counts(self, num_events: int | None = None) -> Counts:
+        """Events and examples of the first `num_events` events (default: all)."""
+        counts = Counts()
+        logits_at_hand: tuple[int, int] | None = None
+        for event in islice(self._all_events(), num_events):
+            counts.events += 1
+            match event:
+                case Predict(start, stop, uniform):
+                    counts.predicts += 1
+                    counts.uniform_examples += (stop - start) * uniform
+                    counts.predicted_examples += (stop - start) * (not uniform)
+                    logits_at_hand = None if uniform else (start, stop)
+                case Calibrate(indices):
+                    counts.calibrates += 1
+                    counts.calibrated_examples += len(indices)
+                    if not is_span(indices, logits_at_hand):
+                        counts.recomputed_examples += len(indices)
+                case Train(indices):
+                    counts.trains += 1
+                    counts.trained_examples += len(indices)
+                    logits_at_hand = None
+                case Evaluate():
+                    counts.evaluates += 1
+                case _:
+                    counts.others += 1
+                    logits_at_hand = None
+        return counts
+
+    def check(self) -> None:
+        """Prove the plan causal and complete, or say where it is not.
+
+        Raises:
+            PreqError: naming the event and the offending position.
+        """
+        frontier = 0 if self.method.prequential else self.length
+        for number, event in enumerate(self.events()):
+            where = f"event {number} ({type(event).__name__})"
+            match event:
+                case Predict(start, stop) if self.method.prequential:
+                    if start != frontier or not start < stop <= self.length:
+                        raise PreqError(
+                            f"{where} predicts [{start}, {stop}), but the next label to predict is "
+                            f"{frontier} of {self.length}; predict every position once, in order"
+                        )
+                    frontier = stop
+                case Predict():
+                    raise PreqError(f"{where}: a method that is not prequential predicts nothing")
+                case Calibrate(indices) | Train(indices):
+                    if len(indices) == 0:
+                        raise PreqError(f"{where} has no examples; leave the event out")
+                    if indices.min() < 0 or indices.max() >= frontier:
+                        bad = indices[(indices < 0) | (indices >= frontier)][0]
+                        raise PreqError(
+                            f"{where} uses position {bad}, but only [0, {frontier}) is revealed; "
+                            "a plan may learn only from labels it has already predicted"
+                        )
+                case Evaluate() if frontier != self.length:
+                    raise PreqError(f"{where} comes at label {frontier} of {self.length}; evaluate at the end")
+        if frontier != self.length:
+            raise PreqError(f"the plan ends at label {frontier} of {self.length}; predict every position")
+
+    def digest(self) -> str:
+        """A short fingerprint of every event and every index."""
+        state = hashlib.blake2b(digest_size=16)
+        for event in self.events():
+            if isinstance(event, Calibrate | Train):
+                state.update(type(event).__name__.encode() + event.indices.astype("<i8").tobytes())
+            else:
+                state.update(repr(event).encode())
+        return state.hexdigest()
+
+
+def is_span(indices: np.ndarray, span: tuple[int, int] | None) -> bool:
+    """Whether `indices` is exactly start, start+1, … stop−1."""
+    return (
+        span is not None
+        and len(indices) == span[1] - span[0]
+        and indices[0] == span[0]
+        and indices[-1] == span[1] - 1
+        and bool((np.diff(indices) == 1).all())
+    )
