@@ -32,9 +32,7 @@ class OnExamples:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, OnExamples)
-            and type(other) is type(self)
-            and np.array_equal(self.indices, other.indices)
+            isinstance(other, OnExamples) and type(other) is type(self) and np.array_equal(self.indices, other.indices)
         )
 
     def __hash__(self) -> int:

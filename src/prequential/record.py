@@ -5,7 +5,6 @@ On disk a record is a directory of open formats: `record.json` and one .npy file
 
 import json
 import math
-import os
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ RECORD_FILE = "record.json"
 ARRAYS = ("nats", "uncalibrated_nats", "labels", "predicted", "confidence", "temperature_positions", "temperatures")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Record:
     """The result of a run.
 
@@ -84,6 +83,11 @@ class Record:
         """Labels that were not the most probable class when they were predicted."""
         return int((self.labels != self.predicted).sum()) if self.prequential else None
 
+    def __repr__(self) -> str:
+        length = "no codelength" if self.codelength is None else f"{self.codelength:,.1f} nats"
+        run = f"{self.model['name']} on {self.data['name']} by {self.method['name']}"
+        return f"<Record: {run}, {length}, {len(self.nats):,} of {self.length:,} labels, {self.status}>"
+
     def summary(self) -> dict[str, Any]:
         """The object that `--json` prints."""
         return {
@@ -94,7 +98,7 @@ class Record:
             "length": self.length,
             "num_classes": self.num_classes,
             "flops": None if self.flops is None else self.flops["code"],
-            "heldout": self.heldout and {key: _finite(value) for key, value in self.heldout.items()},
+            "heldout": None if self.heldout is None else {k: _finite(v) for k, v in self.heldout.items()},
             "seconds": self.seconds,
             "method": self.method["name"],
             "model": self.model["name"],
@@ -114,7 +118,7 @@ class Record:
         content = json.dumps({"format": FORMAT, **facts}, indent=1, ensure_ascii=False) + "\n"
         temporary = path / f".{RECORD_FILE}.tmp"
         temporary.write_text(content, encoding="utf-8")
-        os.replace(temporary, path / RECORD_FILE)
+        temporary.replace(path / RECORD_FILE)
         return Record(**{f.name: getattr(self, f.name) for f in fields(self)} | {"path": path})
 
 
@@ -159,7 +163,7 @@ def load(directory: str | Path) -> Record:
         raise PreqError(f"{path / RECORD_FILE} is damaged: {error}") from None
     if not isinstance(facts, dict) or facts.pop("format", None) != FORMAT:
         raise PreqError(f"{path / RECORD_FILE} is not a record of format {FORMAT}; was it made by another version?")
-    arrays = {name: _read_array(path / f"{name}.npy") for name in ARRAYS}
+    arrays: dict[str, Any] = {name: _read_array(path / f"{name}.npy") for name in ARRAYS}
     wanted = {f.name for f in fields(Record)} - {*ARRAYS, "path"}
     if set(facts) != wanted:
         odd = ", ".join(sorted(set(facts) ^ wanted))

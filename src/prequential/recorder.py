@@ -62,7 +62,7 @@ class Recorder:
 
     def start_clock(self) -> None:
         """From here on time counts."""
-        self._started = time.perf_counter()
+        self._started = time.perf_counter() - self.seconds
 
     def add(self, start: int, prediction: Prediction, labels: Tensor) -> None:
         """Note a prediction and the labels it was about."""

@@ -31,9 +31,10 @@ class Interrupted(KeyboardInterrupt):
 def execute(
     plan: Plan, learner: Learner, labels: Labels, recorder: Recorder, listeners: Iterable[Listener] = ()
 ) -> None:
-    """Walk through the plan to its end, or to the first label without a finite codelength."""
+    """Walk through the plan, from the event the recorder has reached to the end of the plan or to the
+    first label without a finite codelength."""
     recorder.start_clock()
-    for number, event in enumerate(plan.events()):
+    for number, event in enumerate(plan.events(recorder.num_events), recorder.num_events):
         match event:
             case Train(indices):
                 learner.train(indices, labels.of(indices), number)
@@ -120,14 +121,15 @@ def run(
         labels.reveal_all()
     path = None if out is None else claim(Path(out))
     recorder = Recorder(plan, data.num_classes)
+
+    def kept() -> Record:
+        record = recorder.record(learner, cost_of(plan, learner, recorder.num_events))
+        return record if path is None else record.save(path)
+
     with num_threads(find_num_threads(threads, learner)):
         try:
             execute(plan, learner, labels, recorder, listeners)
         except KeyboardInterrupt:
             recorder.finish(stopped=True)
-            raise Interrupted(_save(recorder.record(learner, cost_of(plan, learner, recorder.num_events)), path)) from None
-        return _save(recorder.record(learner, cost_of(plan, learner, recorder.num_events)), path)
-
-
-def _save(record: Record, path: Path | None) -> Record:
-    return record if path is None else record.save(path)
+            raise Interrupted(kept()) from None
+        return kept()

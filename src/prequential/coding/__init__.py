@@ -1,0 +1,1 @@
+"""Coding: the border that labels cross."""

@@ -91,7 +91,8 @@ def _read_all(dataset: MapDataset) -> tuple[torch.Tensor, torch.Tensor]:
         raise PreqError(
             f"from_dataset needs a map-style Dataset (with __len__ and __getitem__), got {type(dataset).__name__}"
         )
-    inputs, labels = [], []
+    inputs: list[torch.Tensor] = []
+    labels: list[Any] = []
     for index in range(len(dataset)):
         item = dataset[index]
         if not isinstance(item, tuple | list) or len(item) != 2:

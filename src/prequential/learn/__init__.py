@@ -1,0 +1,1 @@
+"""Learning: settings, formulas, optimizers and the learner that executes events."""

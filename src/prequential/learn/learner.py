@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils import convert_conv2d_weight_memory_format
 
 from prequential.data.sequence import DataSequence, to_network_input
 from prequential.errors import PreqError
@@ -69,9 +70,7 @@ class Learner:
         self._copied = _tensors(self.model, floating=False), _tensors(self.averaged, floating=False)
         self.beta = torch.tensor(functional.INITIAL_BETA, dtype=torch.float64, device=self.device)
         self.optimizer = make_optimizer(recipe, self._weights)
-        self.beta_optimizer = make_optimizer(
-            recipe, [self.beta], rate_factor=calibration_rate_factor, decay=False
-        )
+        self.beta_optimizer = make_optimizer(recipe, [self.beta], rate_factor=calibration_rate_factor, decay=False)
         self.num_steps = 0
         probe = self.inputs(np.zeros(2, np.int64))
         require_logits(self.averaged, probe, data.num_classes, name_of(factory))
@@ -91,7 +90,8 @@ class Learner:
     def _fresh_model(self, event: int) -> nn.Module:
         with seeded(self.seed, "initialise", event):
             model = build(self.factory, self.data.input_shape, self.data.num_classes, width=self.width)
-        return model.to(self.device, self.dtype, memory_format=torch.channels_last)
+        model.to(self.device, self.dtype)
+        return convert_conv2d_weight_memory_format(model, torch.channels_last)
 
     @torch.no_grad()
     def predict(self, start: int, stop: int) -> Prediction:
@@ -134,9 +134,7 @@ class Learner:
         loss = F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
         gradients = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
         self.num_steps += 1
-        step_size = functional.ema_step_size(
-            self.recipe.ema_step_size, self.num_steps, warmup=self.recipe.ema_warmup
-        )
+        step_size = functional.ema_step_size(self.recipe.ema_step_size, self.num_steps, warmup=self.recipe.ema_warmup)
         with torch.no_grad():
             self.optimizer.step(list(gradients))
             raw, averaged = self._tracked
@@ -167,6 +165,31 @@ class Learner:
             raw.mul_(shrink).add_(new, alpha=perturb)
             averaged.copy_(raw)
         self._restart()
+
+    def state(self) -> dict[str, list[Tensor]]:
+        """Everything the next event depends on, as copies: put back by `restore`."""
+        return {name: [tensor.clone() for tensor in tensors] for name, tensors in self._state().items()} | {
+            "num_steps": [torch.tensor(self.num_steps)]
+        }
+
+    @torch.no_grad()
+    def restore(self, state: dict[str, list[Tensor]]) -> None:
+        """Go back to a `state` of a learner with the same settings."""
+        for name, tensors in self._state().items():
+            for target, source in zip(tensors, state[name], strict=True):
+                target.copy_(source)
+        self.num_steps = int(state["num_steps"][0])
+        self._at_hand = None
+
+    def _state(self) -> dict[str, list[Tensor]]:
+        tensors = {
+            "raw": self._tracked[0] + self._copied[0],
+            "averaged": self._tracked[1] + self._copied[1],
+            "beta": [self.beta],
+        }
+        for owner, optimizer in (("weights", self.optimizer), ("beta", self.beta_optimizer)):
+            tensors |= {f"{owner} {name}": values for name, values in optimizer.state.items()}
+        return tensors
 
     def _restart(self) -> None:
         reset(self.optimizer)

@@ -29,7 +29,7 @@ def make_optimizer(
     recipe: Recipe, parameters: Sequence[Tensor], *, rate_factor: float = 1.0, decay: bool = True
 ) -> Optimizer:
     """The recipe's optimizer for these parameters (detached: they are written in place)."""
-    kinds = {"adamw": AdamW, "rmsprop": RMSProp, "sgd": SGD}
+    kinds: dict[str, type[AdamW] | type[RMSProp] | type[SGD]] = {"adamw": AdamW, "rmsprop": RMSProp, "sgd": SGD}
     rate = recipe.learning_rate * rate_factor
     return kinds[recipe.optimizer](list(parameters), recipe, rate, recipe.weight_decay * decay)
 

@@ -11,8 +11,7 @@ from prequential.methods.method import Method, MethodDefaults, cut_into_batches
 from prequential.methods.streams import ReplayStreams
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method
-    for method in (ReplayStreams, ReplayBuffer, ChunksFromScratch, ChunksFineTuned, FullDataset)
+    method.name: method for method in (ReplayStreams, ReplayBuffer, ChunksFromScratch, ChunksFineTuned, FullDataset)
 }
 
 __all__ = [

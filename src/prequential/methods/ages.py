@@ -57,6 +57,7 @@ class Pareto:
         return relative ** -(PARETO_SHAPE + 1)
 
 
+UNIFORM = Uniform()
 AGE_LAWS = {"uniform": Uniform, "exponential": Exponential, "pareto": Pareto}
 
 

@@ -66,6 +66,4 @@ def cut_into_batches(indices: Indices, batch_size: int) -> list[Indices]:
 def require_batch_fits(batch_size: int, length: int) -> None:
     """Refuse a batch larger than the data."""
     if batch_size > length:
-        raise PreqError(
-            f"batch_size {batch_size} is larger than the data ({length} labels); use at most {length}"
-        )
+        raise PreqError(f"batch_size {batch_size} is larger than the data ({length} labels); use at most {length}")

@@ -36,9 +36,7 @@ class MiniBatches(MethodDefaults):
         if self.first_block is not None:
             require_count("first_block", self.first_block)
             if self.batch_size % self.first_block:
-                raise PreqError(
-                    f"first_block must divide the batch size {self.batch_size}, got {self.first_block}"
-                )
+                raise PreqError(f"first_block must divide the batch size {self.batch_size}, got {self.first_block}")
         elif self.min_steps:
             raise PreqError(
                 f"min_steps acts only while blocks grow, got min_steps={self.min_steps} and no first_block; "

@@ -7,7 +7,7 @@ import numpy as np
 
 from prequential.errors import require_count
 from prequential.events import Indices
-from prequential.methods.ages import AgeLaw, Uniform
+from prequential.methods.ages import UNIFORM, AgeLaw
 from prequential.methods.minibatch import MiniBatches, Replay
 from prequential.rng import derive, uniforms
 
@@ -34,7 +34,7 @@ class ReplayStreams(MiniBatches):
 
     num_streams: int = 8
     """K: replay streams, that is replayed examples per new one."""
-    age_law: AgeLaw = Uniform()
+    age_law: AgeLaw = UNIFORM
     """Which ages are replayed how often."""
 
     def __post_init__(self) -> None:

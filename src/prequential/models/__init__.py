@@ -68,6 +68,18 @@ def name_of(factory: str | ModelFactory) -> str:
     return f"{module}:{qualified}" if qualified else type(factory).__name__
 
 
+def summary_of(name: str) -> str:
+    """The first line of a model's documentation.
+
+    Example:
+        >>> summary_of("mlp1")
+        'Hidden layers of 512 ReLU units, each followed by dropout.'
+    """
+    factory = MODELS[name]
+    documented = factory.func if isinstance(factory, partial) else factory
+    return (inspect.getdoc(documented) or "").splitlines()[0]
+
+
 def build(
     factory: str | ModelFactory, input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0
 ) -> nn.Module:

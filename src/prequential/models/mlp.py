@@ -14,7 +14,7 @@ def mlp(
     width: float = 1.0,
     dropout: float = 0.5,
 ) -> nn.Sequential:
-    """An MLP with `num_hidden` layers of 512·width ReLU units, each followed by dropout.
+    """Hidden layers of 512 ReLU units, each followed by dropout.
 
     Example:
         >>> sum(p.numel() for p in mlp((1, 28, 28), 10, num_hidden=1).parameters())

@@ -13,7 +13,7 @@ def mnistnet(
 
     Example:
         >>> sum(p.numel() for p in mnistnet((1, 28, 28), 10).parameters())
-        871530
+        871082
     """
     require_image("mnistnet", input_shape, at_least=4)
     narrow, broad, dense = (scaled(size, width) for size in (32, 64, 256))

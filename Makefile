@@ -1,0 +1,32 @@
+# make demo: the description length of MNIST under LeNet.  make test: every check.  make bench: our speed claims.
+PYTHON ?= python3
+BIN := .venv/bin
+export OMP_WAIT_POLICY := passive
+
+.PHONY: demo test bench install clean
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "prequential needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: install
+	@rm -rf runs/demo
+	$(BIN)/preq run mnist lenet --streams 8 --out runs/demo --picture runs/demo/curve.png
+
+test: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest --numprocesses 2
+
+bench: install
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python benchmarks/speed.py
+
+clean:
+	rm -rf .venv runs .mypy_cache .ruff_cache .hypothesis

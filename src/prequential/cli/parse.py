@@ -1,0 +1,108 @@
+"""Arguments through tyro, its errors on one line."""
+
+import contextlib
+import io
+import re
+import sys
+from typing import Annotated, Any, TypeVar
+
+import tyro
+from tyro.constructors import PrimitiveConstructorSpec
+
+from prequential.errors import PreqError
+
+Parsed = TypeVar("Parsed")
+
+
+def _value(kind: type[int] | type[float] | type[str], metavar: str) -> PrimitiveConstructorSpec[Any]:
+    def read(texts: list[str]) -> int | float | str:
+        try:
+            return kind(texts[0])
+        except ValueError:
+            wanted = "a whole number" if kind is int else "a number"
+            raise ValueError(f"{wanted} is needed, got '{texts[0]}'") from None
+
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=metavar,
+        instance_from_str=read,
+        is_instance=lambda value: value is None or isinstance(value, int | float | str),
+        str_from_instance=lambda value: [f"{value}"],
+    )
+
+
+def _read_positions(texts: list[str]) -> tuple[int, ...]:
+    parts = [part for text in texts for part in text.split(",") if part]
+    for part in parts:
+        if not part.isdigit():
+            raise ValueError(f"whole numbers are needed, got '{part}'")
+    return tuple(map(int, parts))
+
+
+Whole = Annotated[int, _value(int, "N")]
+Real = Annotated[float, _value(float, "X")]
+Text = Annotated[str, _value(str, "NAME")]
+Count = Annotated[int | None, _value(int, "N")]
+Number = Annotated[float | None, _value(float, "X")]
+Word = Annotated[str | None, _value(str, "NAME")]
+Positions = Annotated[
+    tuple[int, ...] | None,
+    PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="N ...",
+        instance_from_str=_read_positions,
+        is_instance=lambda value: value is None or isinstance(value, tuple),
+        str_from_instance=lambda value: [f"{item}" for item in value or ()],
+    ),
+]
+PathText = Annotated[str | None, _value(str, "PATH")]
+
+
+def default(value: object) -> Any:
+    """The hint behind a flag whose default is decided elsewhere.
+
+    Example:
+        >>> default(0.003).help_behavior_hint
+        '(default: 0.003)'
+    """
+    return tyro.conf.arg(help_behavior_hint=f"(default: {value})")
+
+
+UNSET = tyro.conf.arg(help_behavior_hint="")
+
+
+def parse(kind: type[Parsed], command: str, arguments: list[str]) -> Parsed:
+    """The arguments as an instance of a settings class; a mistake is one line, not a box."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return tyro.cli(
+                kind,
+                args=arguments,
+                prog=f"preq {command}",
+                config=(tyro.conf.FlagCreatePairsOff,),
+            )
+    except SystemExit as stop:
+        if not stop.code:
+            sys.stdout.flush()
+            raise
+        raise PreqError(one_line(said.getvalue(), command)) from None
+
+
+def one_line(box: str, command: str) -> str:
+    """What a box of tyro's says, without the box.
+
+    Example:
+        >>> one_line("╭─ Unrecognized options ─╮\\n│ Unrecognized options: --lrr │", "run")
+        'unrecognized options: --lrr; see preq run --help'
+    """
+    lines = [line.strip("│ \t") for line in box.splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("╭", "╰"))]
+    sections = " ".join("\n" if set(line) == {"─"} else line for line in lines).split("\n")
+    message = sections[0].strip().rstrip(".")
+    hint = ""
+    for section in sections[1:]:
+        if "erhaps you meant" in section and (flag := re.search(r"--[\w-]+", section)):
+            hint = f"; did you mean {flag.group()}?"
+    message = re.sub(r" A .*\(required\)$", "", message)
+    return f"{message[:1].lower()}{message[1:]}{hint or ';'} see preq {command} --help"

@@ -1,0 +1,147 @@
+"""Flags shared by commands, and the way from flags to a method and a recipe."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
+
+from prequential.cli.parse import UNSET, Count, Number, Positions, Text, Whole, Word, default
+from prequential.errors import PreqError, unknown_name
+from prequential.learn.recipe import Recipe
+from prequential.methods import AGE_LAWS, METHODS, ChunksFineTuned, FullDataset, Method, ReplayStreams, age_law
+from prequential.presets import Preset, find_preset
+
+METHOD_FLAGS = {
+    "streams": ("num_streams", "num_replays"),
+    "batch_size": ("batch_size",),
+    "first_block": ("first_block",),
+    "min_steps": ("min_steps",),
+    "capacity": ("capacity",),
+    "replacement": ("replacement",),
+    "split_points": ("split_points",),
+    "epochs": ("epochs",),
+    "shrink": ("shrink",),
+    "perturb": ("perturb",),
+    "age_law": ("age_law",),
+    "no_calibration": ("calibrate",),
+}
+"""Flag → the setting it is in the methods that have it."""
+
+RECIPE_FLAGS = {
+    "optimizer": "optimizer",
+    "lr": "learning_rate",
+    "eps": "eps",
+    "weight_decay": "weight_decay",
+    "momentum": "momentum",
+    "ema": "ema_step_size",
+    "label_smoothing": "label_smoothing",
+}
+
+
+DEFAULT = Recipe()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodFlags:
+    """What decides a plan."""
+
+    method: Text = "mi-rs"
+    """mi-rs (replay streams), mi-rb (replay buffer), ci-fs (chunks from scratch), ci-cf (chunks fine-tuned)
+    or erm (not prequential)."""
+    preset: Text = "default"
+    """Settings that belong together; the flags below go before them. paper: the paper to the letter."""
+    streams: Annotated[Count, default(ReplayStreams().num_streams)] = None
+    """Replay streams of mi-rs, replays per label of mi-rb."""
+    batch_size: Annotated[Count, default(ReplayStreams().batch_size)] = None
+    """Examples per training step."""
+    age_law: Annotated[Word, default("uniform")] = None
+    """mi-rs: which ages are replayed: uniform, exponential or pareto."""
+    age_scale: Annotated[Number, UNSET] = None
+    """mi-rs: the scale of the exponential or pareto law, in examples."""
+    capacity: Annotated[Count, default("all")] = None
+    """mi-rb: examples the buffer holds."""
+    replacement: Annotated[Word, default("fifo")] = None
+    """mi-rb: what a full buffer drops: fifo or reservoir."""
+    split_points: Annotated[Positions, default("64 128 256 ...")] = None
+    """ci-fs, ci-cf: positions where training happens."""
+    epochs: Annotated[Count, default(f"{ChunksFineTuned().epochs}, erm {FullDataset().epochs}")] = None
+    """ci-fs, ci-cf, erm: passes over the data."""
+    shrink: Annotated[Number, default(1)] = None
+    """ci-cf: before each stage but the first, weights are multiplied by this ..."""
+    perturb: Annotated[Number, default(0)] = None
+    """ci-cf: ... and this share of a fresh initialisation is added."""
+    first_block: Annotated[Count, default("the batch size")] = None
+    """mi-rs, mi-rb: labels predicted at once in the beginning, growing to the batch size."""
+    min_steps: Annotated[Count, default(0)] = None
+    """mi-rs, mi-rb: at least this many training steps per block while blocks grow."""
+    no_calibration: Annotated[bool, UNSET] = False
+    """Leave the softmax temperature at 1."""
+    plan_seed: Whole = 0
+    """The seed of the plan."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeFlags:
+    """What decides training."""
+
+    optimizer: Annotated[Word, default(DEFAULT.optimizer)] = None
+    """adamw, rmsprop or sgd."""
+    lr: Annotated[Number, default(DEFAULT.learning_rate)] = None
+    """Learning rate."""
+    eps: Annotated[Number, default(DEFAULT.eps)] = None
+    """Epsilon of adamw and rmsprop."""
+    weight_decay: Annotated[Number, default(DEFAULT.weight_decay)] = None
+    """Weight decay."""
+    momentum: Annotated[Number, default(DEFAULT.momentum)] = None
+    """Momentum of sgd and rmsprop, beta1 of adamw."""
+    ema: Annotated[Number, default(DEFAULT.ema_step_size)] = None
+    """Step size of the weight average that predicts; 1 switches it off."""
+    no_ema_warmup: Annotated[bool, UNSET] = False
+    """Start the average slowly, as the paper does."""
+    label_smoothing: Annotated[Number, default(DEFAULT.label_smoothing)] = None
+    """Smoothing of the training targets."""
+
+
+def method_from(flags: MethodFlags) -> Method:
+    """The method the flags describe; a flag that the method does not have is a mistake."""
+    preset = find_preset(flags.preset)
+    if flags.method not in METHODS:
+        raise unknown_name("method", flags.method, METHODS)
+    given: dict[str, Any] = {}
+    for flag, names in METHOD_FLAGS.items():
+        value = getattr(flags, flag)
+        if value in (None, False):
+            continue
+        owners = {name: _setting(name, names) for name in METHODS}
+        setting = owners[flags.method]
+        if setting is None:
+            belongs = ", ".join(name for name, found in owners.items() if found)
+            raise PreqError(f"--{flag.replace('_', '-')} has no meaning for {flags.method}; it belongs to {belongs}")
+        given[setting] = value
+    if "age_law" in given or flags.age_scale is not None:
+        given["age_law"] = _age_law(flags)
+    if flags.no_calibration:
+        given["calibrate"] = False
+    return preset.method(flags.method, given)
+
+
+def _setting(method: str, names: tuple[str, ...]) -> str | None:
+    kind: Any = METHODS[method]
+    known = {f.name for f in fields(kind)}
+    return next((name for name in names if name in known), None)
+
+
+def _age_law(flags: MethodFlags) -> object:
+    if flags.method != "mi-rs":
+        raise PreqError(f"--age-scale has no meaning for {flags.method}; it belongs to mi-rs")
+    name = flags.age_law or "uniform"
+    if name not in AGE_LAWS:
+        raise unknown_name("age law", name, AGE_LAWS)
+    return age_law(name, flags.age_scale)
+
+
+def recipe_from(preset: Preset, flags: RecipeFlags) -> Recipe:
+    """The preset's recipe with what the flags change."""
+    given = {name: getattr(flags, flag) for flag, name in RECIPE_FLAGS.items()}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if flags.no_ema_warmup:
+        changes["ema_warmup"] = False
+    return replace(preset.recipe, **changes)

@@ -1,0 +1,100 @@
+"""What a person sees of a run: a bar while it goes, a table when it is done."""
+
+import math
+import sys
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from prequential.methods import METHODS, Method
+from prequential.plan import Plan
+from prequential.record import Record
+from prequential.recorder import Progress as RunProgress
+from prequential.reference import Published, published
+
+
+class ProgressBar:
+    """A live line on standard error: position, nats so far, nats per label, errors, time left."""
+
+    def __init__(self, method: Method, length: int, plan_seed: int) -> None:
+        console = Console(stderr=True)
+        self._shown = console.is_terminal
+        self._plan = Plan(method, length, plan_seed, heldout=True)
+        self._bar = Progress(
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[position]:>15}"),
+            TextColumn("{task.fields[nats]:>12} nats"),
+            TextColumn("{task.fields[rate]:>7} per label"),
+            TextColumn("{task.fields[errors]:>6} errors"),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=console,
+            transient=True,
+            disable=not self._shown,
+        )
+        self._task = self._bar.add_task("run", total=None, position="", nats="–", rate="–", errors="–")
+
+    def __enter__(self) -> "ProgressBar":
+        if self._shown:
+            self._bar.update(self._task, total=self._plan.counts().trained_examples)
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def __call__(self, progress: RunProgress) -> None:
+        if not self._shown:
+            return
+        coded = progress.position > 0
+        self._bar.update(
+            self._task,
+            completed=progress.trained_examples,
+            position=f"{progress.position:,}/{progress.length:,}",
+            nats=f"{progress.nats:,.0f}" if coded else "–",
+            rate=f"{progress.nats / progress.position:.4f}" if coded else "–",
+            errors=f"{progress.errors:,}" if coded else "–",
+        )
+
+
+def print_result(record: Record) -> None:
+    """The table at the end of a run, with the published row beside it where there is one."""
+    row = published(record.data["name"], record.model["name"], record.method["name"])
+    if record.model["width"] != 1 or record.length != 60_000:
+        row = None
+    title = METHODS[record.method["name"]].title if record.method["name"] in METHODS else record.method["name"]
+    table = Table(title=f"{record.data['name']} · {record.model['name']} · {title}", title_justify="left")
+    table.add_column("")
+    table.add_column("this run", justify="right")
+    if row is not None:
+        table.add_column("paper", justify="right")
+    for name, ours, theirs in _rows(record, row):
+        table.add_row(name, ours, *([theirs] if row is not None else []))
+    console = Console(file=sys.stdout)
+    console.print(table)
+    console.print(f"record: {record.path}" if record.path else "the record was not kept; --out DIR keeps it")
+
+
+def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
+    heldout, flops = record.heldout or {}, record.flops or {}
+    loss, error = heldout.get("loss"), heldout.get("error_rate")
+    their = row or Published("", "", "", None, None, None, None, None)
+    their_bits = their.nats / math.log(2) / 60_000 if their.nats else None
+    return [
+        ("labels", f"{len(record.nats) if record.prequential else record.length:,}", "60,000"),
+        ("codelength, nats", _number(record.codelength, ",.0f"), _number(their.nats, ",.0f")),
+        ("bits per label", _number(record.bits_per_label, ".4f"), _number(their_bits, ".4f")),
+        ("errors", _number(record.errors, ",d"), _number(their.errors, ",d")),
+        ("held-out loss, nats", _number(loss, ".4f"), _number(their.heldout_loss, ".2f")),
+        ("held-out error", _number(error, ".2%"), _number(their.heldout_error, ".1%")),
+        ("FLOPs", _number(flops.get("code"), ".2g"), _number(their.flops, ".2g")),
+        ("seconds", _number(record.seconds, ",.1f"), "–"),
+    ]
+
+
+def _number(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)

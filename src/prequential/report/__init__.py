@@ -1,0 +1,1 @@
+"""From records to pictures and tables. Reads records only. No torch."""

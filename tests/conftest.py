@@ -1,0 +1,35 @@
+"""Small real parts for the tests: a data set made of two moons' worth of numbers, and real MNIST."""
+
+import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.pop("PREQ_DATA", None)
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+
+from prequential.data import ArraySequence, from_arrays, load
+from prequential.rng import derive, uniforms
+
+torch.set_num_threads(1)
+settings.register_profile("ours", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ours")
+
+
+def blobs(length: int, *, num_classes: int = 3, num_inputs: int = 5, seed: int = 0) -> ArraySequence:
+    """Classes as blurred points: learnable within a few steps."""
+    draws = uniforms(derive(seed, "blobs"), np.arange(length * (num_inputs + 1))).reshape(length, num_inputs + 1)
+    labels = (draws[:, 0] * num_classes).astype(np.int64)
+    centres = uniforms(derive(seed, "centres"), np.arange(num_classes * num_inputs)).reshape(num_classes, num_inputs)
+    inputs = (centres[labels] * 4 + draws[:, 1:]).astype(np.float32)
+    held = slice(0, max(length // 4, 2))
+    return from_arrays(
+        inputs, labels, num_classes=num_classes, heldout=(inputs[held] + 0.01, labels[held]), name="blobs"
+    )
+
+
+@pytest.fixture(scope="session")
+def mnist() -> ArraySequence:
+    return load("mnist")
