@@ -14,7 +14,6 @@ from prequential.methods import (
     Uniform,
 )
 from prequential.methods.ages import AgeLaw
-from prequential.methods.minibatch import MiniBatches
 
 
 def age_laws() -> st.SearchStrategy[AgeLaw]:
@@ -23,7 +22,7 @@ def age_laws() -> st.SearchStrategy[AgeLaw]:
 
 
 @st.composite
-def minibatch_methods(draw: st.DrawFn) -> MiniBatches:
+def minibatch_methods(draw: st.DrawFn) -> ReplayStreams | ReplayBuffer:
     batch_size = draw(st.sampled_from([1, 2, 3, 4, 8, 12, 16]))
     first_block = draw(st.sampled_from([None, *(u for u in range(1, batch_size + 1) if batch_size % u == 0)]))
     min_steps = draw(st.integers(0, 6)) if first_block else 0
@@ -57,9 +56,7 @@ def chunk_methods(draw: st.DrawFn) -> Method:
     batch_size, epochs = draw(st.integers(1, 16)), draw(st.integers(1, 3))
     calibrate = draw(st.booleans())
     if draw(st.booleans()):
-        return ChunksFromScratch(
-            split_points=split_points, batch_size=batch_size, epochs=epochs, calibrate=calibrate
-        )
+        return ChunksFromScratch(split_points=split_points, batch_size=batch_size, epochs=epochs, calibrate=calibrate)
     return ChunksFineTuned(
         split_points=split_points,
         batch_size=batch_size,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,8 +11,7 @@ from hypothesis import strategies as st
 
 from prequential.errors import PreqError
 from prequential.events import Calibrate, Event, Predict, Train
-from prequential.methods import ChunksFineTuned, Method, MethodDefaults, ReplayStreams
-from prequential.methods.minibatch import MiniBatches
+from prequential.methods import ChunksFineTuned, Method, MethodDefaults, ReplayBuffer, ReplayStreams
 from prequential.plan import Plan
 from prequential.testing import check_method, check_prefix_stable
 
@@ -57,7 +57,7 @@ def test_no_batch_has_a_single_example_unless_asked(method: Method, length: int,
 
 @given(minibatch_methods(), lengths, seeds)
 def test_a_time_step_trains_on_new_labels_first_and_on_each_exactly_as_often_as_it_says(
-    method: MiniBatches, length: int, seed: int
+    method: ReplayStreams | ReplayBuffer, length: int, seed: int
 ) -> None:
     events = list(Plan(method, length, seed).events())
     trained = sum(len(e.indices) for e in events if isinstance(e, Train))
@@ -95,7 +95,8 @@ def test_growing_blocks_follow_their_formula() -> None:
 
 
 class Cheat(MethodDefaults):
-    name, title = "cheat", "Cheat"
+    name: ClassVar[str] = "cheat"
+    title: ClassVar[str] = "Cheat"
 
     def __init__(self, events: list[Event]) -> None:
         self._events = events

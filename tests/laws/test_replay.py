@@ -37,12 +37,12 @@ def age_blocks(law: AgeLaw, num_blocks: int, first_block: int | None = None) -> 
             num_streams=NUM_STREAMS, batch_size=UNIT * (4 if first_block else 1), age_law=law, first_block=first_block
         )
         read = method.replay(seed)
-        reads = np.empty(0)
+        reads = np.empty(0, np.int64)
         for start, stop in method.time_steps(num_blocks * UNIT):
             reads = read(start, stop).reshape(NUM_STREAMS, -1)[:, -UNIT:]
         assert np.array_equal(np.diff(reads, axis=1), np.ones((NUM_STREAMS, UNIT - 1)))
         assert (reads[:, 0] % UNIT == 0).all()
-        counts += np.bincount(num_blocks - 1 - reads[:, 0].astype(int) // UNIT, minlength=num_blocks)
+        counts += np.bincount(num_blocks - 1 - reads[:, 0] // UNIT, minlength=num_blocks)
     return counts
 
 

@@ -90,19 +90,20 @@ def parse(kind: type[Parsed], command: str, arguments: list[str]) -> Parsed:
 
 
 def one_line(box: str, command: str) -> str:
-    """What a box of tyro's says, without the box.
+    """What a box of tyro's says (drawn with lines or in plain ASCII), without the box.
 
     Example:
         >>> one_line("╭─ Unrecognized options ─╮\\n│ Unrecognized options: --lrr │", "run")
         'unrecognized options: --lrr; see preq run --help'
     """
-    lines = [line.strip("│ \t") for line in box.splitlines()]
-    lines = [line for line in lines if line and not line.startswith(("╭", "╰"))]
-    sections = " ".join("\n" if set(line) == {"─"} else line for line in lines).split("\n")
-    message = sections[0].strip().rstrip(".")
-    hint = ""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
+    lines = [line.strip("│| \t") for line in plain.splitlines()][1:]
+    lines = [line for line in lines if line and not line.startswith(("╰", "+"))]
+    text = " ".join("\n" if set(line) <= {"─", "-"} else line for line in lines)
+    sections = [section.strip() for section in text.split("\n") if section.strip()]
+    message = re.sub(r" A .*\(required\)$", "", sections[0].rstrip(".")) if sections else "arguments not understood"
+    hint = ";"
     for section in sections[1:]:
         if "erhaps you meant" in section and (flag := re.search(r"--[\w-]+", section)):
             hint = f"; did you mean {flag.group()}?"
-    message = re.sub(r" A .*\(required\)$", "", message)
-    return f"{message[:1].lower()}{message[1:]}{hint or ';'} see preq {command} --help"
+    return f"{message[:1].lower()}{message[1:]}{hint} see preq {command} --help"

@@ -108,7 +108,7 @@ def method_from(flags: MethodFlags) -> Method:
     given: dict[str, Any] = {}
     for flag, names in METHOD_FLAGS.items():
         value = getattr(flags, flag)
-        if value in (None, False):
+        if value is None or value is False:
             continue
         owners = {name: _setting(name, names) for name in METHODS}
         setting = owners[flags.method]

@@ -132,7 +132,8 @@ def _checked_inputs(inputs: Arrays) -> torch.Tensor:
         raise PreqError(f"inputs must be real numbers, got {tensor.dtype}")
     if tensor.is_floating_point():
         for start in range(0, len(tensor), 4096):
-            finite = torch.isfinite(tensor[start : start + 4096]).flatten(1).all(1)
+            finite = torch.isfinite(tensor[start : start + 4096])
+            finite = finite.reshape(len(finite), -1).all(1)
             if not finite.all():
                 position = start + int((~finite).nonzero()[0])
                 raise PreqError(f"inputs must be finite, example {position} holds NaN or infinity; remove or fill it")

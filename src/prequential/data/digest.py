@@ -10,7 +10,7 @@ def digest_of(content: bytes | memoryview) -> str:
 
     Example:
         >>> digest_of(b"labels")
-        '6ff07b96a3a5ca68b35a71bdb9caba3d'
+        'd3254becbdde430c404463982cd0f2ab'
     """
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 

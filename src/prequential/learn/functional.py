@@ -25,6 +25,22 @@ def log_probabilities(logits: Tensor, beta: Tensor) -> Tensor:
     return F.log_softmax(temperature(beta).double() * logits.double(), dim=-1)
 
 
+def cross_entropy_gradient(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    """d/dh of the mean cross-entropy with smoothed targets, written out: (softmax(h) − q) / n.
+
+    With C classes q is 1 − ε + ε/C at the label and ε/C elsewhere. Nobody asks for the loss itself,
+    so training starts its backward pass here.
+
+    Example:
+        >>> cross_entropy_gradient(torch.zeros(1, 2), torch.tensor([1]), smoothing=0.0)
+        tensor([[ 0.5000, -0.5000]])
+    """
+    num_examples, num_classes = logits.shape
+    gradient = torch.softmax(logits, dim=-1).sub_(smoothing / num_classes)
+    at_label = torch.full((num_examples, 1), smoothing - 1, dtype=gradient.dtype, device=gradient.device)
+    return gradient.scatter_add_(1, labels[:, None], at_label).div_(num_examples)
+
+
 def calibration_gradient(logits: Tensor, labels: Tensor, beta: Tensor) -> Tensor:
     """d/dβ of the mean of −ln softmax(softplus(β)·h)_y, written out.
 

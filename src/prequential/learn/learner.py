@@ -131,8 +131,8 @@ class Learner:
 
     def _train(self, indices: Indices, labels: Tensor) -> None:
         logits = self.model(self.inputs(indices))
-        loss = F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
-        gradients = torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+        slope = functional.cross_entropy_gradient(logits.detach(), labels, self.recipe.label_smoothing)
+        gradients = torch.autograd.grad(logits, self._parameters, slope, materialize_grads=True)
         self.num_steps += 1
         step_size = functional.ema_step_size(self.recipe.ema_step_size, self.num_steps, warmup=self.recipe.ema_warmup)
         with torch.no_grad():

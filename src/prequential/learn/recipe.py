@@ -13,7 +13,7 @@ class Recipe:
 
     Example:
         >>> Recipe(learning_rate=1e-3).ema_step_size
-        0.02
+        0.01
     """
 
     optimizer: str = "adamw"
@@ -22,11 +22,11 @@ class Recipe:
     """Constant over the whole sequence."""
     eps: float = 1e-4
     """ε of AdamW and RMSProp; it matters as much as the learning rate."""
-    weight_decay: float = 1e-2
+    weight_decay: float = 0.1
     """Decoupled in AdamW, added to the gradient in the others; never applied to the temperature."""
     momentum: float = 0.9
     """Momentum of SGD and RMSProp, β₁ of AdamW."""
-    ema_step_size: float = 0.02
+    ema_step_size: float = 0.01
     """α: after each step θ̄ ← θ̄ + α(θ − θ̄), and θ̄ predicts. 1 switches averaging off."""
     ema_warmup: bool = True
     """Average over all steps so far while there are few: α_n = max(α, min(1, 5/n))."""

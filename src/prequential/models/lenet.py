@@ -9,6 +9,8 @@ from prequential.models.shapes import flat_size, require_image
 def lenet(input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0) -> nn.Sequential:
     """Two 5×5 convolutions (6 channels, padded; 16), max-pooled, then dense layers of 120 and 84.
 
+    Pooling stands before ReLU: the same function, on a quarter of the values.
+
     Example:
         >>> sum(p.numel() for p in lenet((1, 28, 28), 10).parameters())
         61706
@@ -17,11 +19,11 @@ def lenet(input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0)
     first, second, third, fourth = (scaled(size, width) for size in (6, 16, 120, 84))
     features = nn.Sequential(
         nn.Conv2d(input_shape[0], first, 5, padding=2),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Conv2d(first, second, 5),
-        nn.ReLU(),
         nn.MaxPool2d(2),
+        nn.ReLU(),
         nn.Flatten(),
     )
     return nn.Sequential(

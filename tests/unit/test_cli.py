@@ -1,0 +1,204 @@
+"""The command `preq` as a person uses it: what it prints, where, and with which exit status."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import prequential as pq
+from prequential import cli
+from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
+from prequential.presets import PRESETS, find_preset
+
+from .test_imports import BLOCK_TORCH
+from .test_run import AGREED_KEYS
+
+FLAGS = (
+    "method streams batch-size length age-law age-scale capacity replacement split-points epochs shrink perturb "
+    "first-block min-steps optimizer lr eps weight-decay momentum ema no-ema-warmup no-calibration "
+    "label-smoothing width preset seed order-seed plan-seed device out json"
+)
+Captured = pytest.CaptureFixture[str]
+
+
+def preq(*arguments: str) -> int:
+    try:
+        return cli.main(list(arguments))
+    except SystemExit as stop:
+        return int(stop.code or 0)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "mi-rs", "mi-rs --age-law pareto --age-scale 180 --streams 2", "mi-rs --first-block 4 --min-steps 4",
+        "mi-rb --replacement fifo --capacity 64", "mi-rb --replacement reservoir --capacity 64",
+        "ci-fs --epochs 2", "ci-cf --epochs 2 --shrink 0.5 --perturb 0.1 --split-points 32,64", "erm --epochs 1",
+    ],
+)  # fmt: skip
+def test_every_method_ends_in_the_agreed_object(method: str, capsys: Captured) -> None:
+    flags = f"run mnist mlp1 --width 0.25 --length 130 --batch-size 16 --threads 1 --json --method {method}"
+    assert preq(*flags.split()) == 0
+    printed = capsys.readouterr().out
+    result = json.loads(printed)
+    assert printed.count("\n") == 1
+    assert result.keys() == AGREED_KEYS
+    assert result["method"] == method.split()[0]
+    assert result["heldout"].keys() == {"loss", "error_rate"}
+    assert result["flops"] > 0
+    assert (result["codelength_nats"] is None) == (result["method"] == "erm")
+    assert result["record"] is None
+
+
+def test_a_run_prints_a_table_saves_a_record_and_draws_a_picture(tmp_path: Path, capsys: Captured) -> None:
+    out, picture = tmp_path / "run", tmp_path / "curve.png"
+    flags = f"run mnist lenet --length 96 --streams 1 --threads 1 --out {out} --picture {picture}"
+    assert preq(*flags.split()) == 0
+    printed = capsys.readouterr().out
+    for word in ("codelength, nats", "bits per label", "held-out error", "FLOPs", "seconds", "MI/RS"):
+        assert word in printed
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert pq.load(out).data["name"] == "mnist"
+    before = sorted(p.name for p in out.iterdir())
+    assert preq(*flags.split()) == 2
+    assert "already holds a run" in capsys.readouterr().err
+    assert before == sorted(p.name for p in out.iterdir())
+
+
+def test_the_users_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from torch import nn\n"
+        "def net(num_classes):\n    return nn.Sequential(nn.Flatten(), nn.Linear(784, num_classes))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert preq(*["run", "mnist", "mine:net", "--length", "64", "--streams", "1", "--threads", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == "mine:net"
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("rum", "unknown command 'rum'; did you mean 'run'? known: run, plan, models, data"),
+        ("run mnits lenet", "unknown data set 'mnits'; did you mean 'mnist'? known: mnist"),
+        ("run mnist lennet", "unknown model 'lennet'; did you mean 'lenet'?"),
+        ("run mnist lenet --method mi-sr", "unknown method 'mi-sr'; did you mean 'mi-rs'?"),
+        (
+            "run mnist lenet --strems 8",
+            "unrecognized options: --strems, 8; did you mean --streams? see preq run --help",
+        ),
+        ("run mnist", "missing from preq run: MODEL; see preq run --help"),
+        ("run mnist lenet --streams many", "error parsing --streams: a whole number is needed, got 'many'; see preq"),
+        ("run mnist lenet --lr fast", "error parsing --lr: a number is needed, got 'fast'"),
+        ("run mnist lenet --seed x", "error parsing --seed: a whole number is needed, got 'x'"),
+        ("run mnist lenet --streams 0", "num_streams must be a whole number of at least 1, got 0"),
+        ("run mnist lenet --streams -3", "num_streams must be a whole number of at least 1, got -3"),
+        ("run mnist lenet --capacity 9", "--capacity has no meaning for mi-rs; it belongs to mi-rb"),
+        ("run mnist lenet --method erm --no-calibration", "--no-calibration has no meaning for erm"),
+        ("run mnist lenet --method mi-rb --age-scale 9", "--age-scale has no meaning for mi-rb; it belongs to mi-rs"),
+        ("run mnist lenet --age-law paretto --age-scale 9", "unknown age law 'paretto'; did you mean 'pareto'?"),
+        ("run mnist lenet --age-law pareto", "the pareto age law needs a scale in examples, such as 2000"),
+        ("run mnist lenet --age-scale 9", "the uniform age law has no scale, got 9"),
+        ("run mnist lenet --preset papier", "unknown preset 'papier'; did you mean 'paper'? known: default, paper"),
+        ("run mnist lenet --method ci-fs --split-points 64 32", "split points must increase strictly, got [64, 32]"),
+        ("run mnist lenet --method ci-fs --split-points 64 x", "whole numbers are needed, got 'x'"),
+        ("run mnist lenet --batch-size 64 --length 32", "batch_size 64 is larger than the data (32 labels)"),
+        ("run mnist lenet --length 70000", "length 70000 is more than the 60000 examples of 'mnist'"),
+        ("run mnist lenet --length 0", "length must be a whole number of at least 1, got 0"),
+        ("run mnist lenet --device cuda:99 --length 64", "device 'cuda:99' is not there"),
+        ("run mnist lenet --threads few", "--threads must be auto or a whole number, got 'few'"),
+        ("run mnist lenet --picture curve.gif", "a picture is .png, .svg, .pdf, got 'curve.gif'"),
+        ("run mnist lenet --data-dir /nowhere", "the data directory /nowhere is not there"),
+        ("run mnist json:nothing --length 64", "module 'json' has no 'nothing'"),
+        ("run mnist lenet --width -1 --length 64", "width must be a number above 0, got -1.0"),
+        ("plan --length 0", "length must be a whole number of at least 1, got 0"),
+        ("plan --events -1", "--events must be a whole number of at least 0, got -1"),
+    ],
+)
+def test_mistakes_get_one_line_and_status_2(command: str, complaint: str, capsys: Captured) -> None:
+    assert preq(*command.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("preq: ")
+    assert captured.err.count("\n") == 1
+    assert complaint in captured.err
+
+
+def test_a_diverging_run_has_its_own_status(tmp_path: Path, capsys: Captured) -> None:
+    flags = f"run mnist mlp1 --length 640 --lr 1e30 --optimizer sgd --threads 1 --json --out {tmp_path / 'run'}"
+    assert preq(*flags.split()) == 3
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["status"] == "diverged"
+    assert "has no finite codelength; the record is in" in captured.err
+    assert "try a smaller --lr (now 1e+30)" in captured.err
+    assert pq.load(tmp_path / "run").status == "diverged"
+
+
+def test_ctrl_c_stops_cleanly_and_keeps_what_was_measured(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "prequential.cli", "run", "mnist", "mlp1", "--threads", "1", "--out"]
+    process = subprocess.Popen(
+        [*command, str(tmp_path / "run")], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    while not (tmp_path / "run").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "stopped at label" in err
+    record = pq.load(tmp_path / "run")
+    assert record.status == "stopped"
+    assert 0 < len(record.nats) < 60_000
+
+
+def test_help_version_and_lists(capsys: Captured) -> None:
+    assert preq() == 0
+    assert "preq run mnist lenet" in capsys.readouterr().out
+    assert preq("--version") == 0
+    assert capsys.readouterr().out == f"preq {pq.__version__}\n"
+    assert preq("models") == 0
+    assert "61,706" in capsys.readouterr().out
+    assert preq("data") == 0
+    assert "mnist" in capsys.readouterr().out
+    assert preq("run", "--help") == 0
+    help_text = capsys.readouterr().out
+    for flag in FLAGS.split():
+        assert f"--{flag} " in help_text
+    assert "default: None" not in help_text
+
+
+def test_plan_lists_counts_and_checks(capsys: Captured) -> None:
+    assert preq(*["plan", "--method", "ci-fs", "--length", "60000"]) == 0
+    printed = capsys.readouterr().out
+    assert "Predict    labels 0–63 uniformly" in printed
+    assert "causal and complete" in printed
+    assert preq(*["plan", "--length", "4096", "--streams", "8", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["trained_examples"] == 4096 * 9
+    assert facts["causal"] is True
+    assert preq(*["plan", "--method", "erm", "--length", "64", "--events", "0", "--heldout"]) == 0
+    assert "not prequential" in capsys.readouterr().out
+
+
+def test_plan_works_without_torch() -> None:
+    code = f"{BLOCK_TORCH}; from prequential.cli import main; main(['plan'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "causal and complete" in done.stdout
+
+
+def test_the_paper_preset_is_the_paper() -> None:
+    method = method_from(MethodFlags(preset="paper"))
+    recipe = recipe_from(find_preset("paper"), RecipeFlags())
+    assert method == pq.ReplayStreams(num_streams=50, batch_size=32)
+    assert not recipe.ema_warmup
+    assert recipe.label_smoothing == 1e-3
+    assert method_from(MethodFlags(preset="paper", streams=7, method="mi-rb")) == pq.ReplayBuffer(num_replays=7)
+    assert recipe_from(find_preset("paper"), RecipeFlags(lr=0.5)).learning_rate == 0.5
+    assert set(PRESETS) == {"default", "paper"}

@@ -1,0 +1,67 @@
+"""What may be imported without torch, and how small the files are."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import prequential as pq
+
+from ..conftest import blobs
+
+BLOCK_TORCH = (
+    "import sys, importlib.abc, importlib.util\n"
+    "class Block(importlib.abc.MetaPathFinder):\n"
+    "    def find_spec(self, name, path, target=None):\n"
+    "        if name.split('.')[0] == 'torch': raise ImportError('torch is blocked')\n"
+    "sys.meta_path.insert(0, Block())\n"
+    "pass"
+)
+SOURCE = Path(pq.__file__).parent
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+
+def test_importing_the_package_imports_no_torch() -> None:
+    done = python("import prequential, sys; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)")
+    assert done.returncode == 0, done.stderr
+
+
+def test_run_is_the_function_whatever_was_imported_first() -> None:
+    done = python("import prequential.run, prequential as pq; print(pq.run.__name__, pq.load.__name__)")
+    assert done.stdout == "run load\n", done.stderr
+    assert set(dir(pq)) >= set(pq.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'ruin'"):
+        pq.ruin  # noqa: B018
+
+
+def test_plans_records_measures_and_pictures_work_without_torch(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        pq.run("mlp1", blobs(64), pq.ReplayStreams(num_streams=1, batch_size=8), seed=seed, out=tmp_path / str(seed))
+    done = python(
+        f"{BLOCK_TORCH}\n"
+        "import prequential as pq, prequential.events, prequential.rng, prequential.reference, prequential.presets\n"
+        "from prequential.report.curve import plot_curve\n"
+        f"one, other = pq.load({str(tmp_path / '0')!r}), pq.load({str(tmp_path / '1')!r})\n"
+        f"plot_curve(one, {str(tmp_path / 'curve.svg')!r})\n"
+        "pq.Plan(pq.ReplayStreams(), 1000).check(); pq.Recipe(); print(pq.regret(one, other)[-1])\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) != 0
+    assert (tmp_path / "curve.svg").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_files_and_functions_stay_small(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") <= 250
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            documented = ast.get_docstring(node) is not None
+            first = node.body[1] if documented and len(node.body) > 1 else node.body[0]
+            assert node.end_lineno is not None
+            assert node.end_lineno - first.lineno < 50, f"{node.name} is longer than a screen"
