@@ -42,7 +42,7 @@ def _draw_codelength(axes: Any, record: Record) -> None:
     keep = np.unique(np.geomspace(1, len(positions), 2000).astype(int)) - 1
     total = np.cumsum(record.nats)
     axes.plot(positions[keep], total[keep], color=OURS, linewidth=1.8)
-    axes.annotate(f"{total[-1]:,.0f} nats", (positions[-1], total[-1]), (-8, 8), ha="right", va="bottom",
+    axes.annotate(f"{total[-1]:,.0f} nats", (positions[-1], total[-1]), (-2, -10), ha="right", va="top",
                   textcoords="offset points", color=OURS, fontsize=10)  # fmt: skip
     uniform = math.log(record.num_classes)
     axes.plot(positions[keep], positions[keep] * uniform, color=FAINT, linestyle=":", label="uniform code")
@@ -58,7 +58,7 @@ def _draw_loss(axes: Any, record: Record) -> None:
     edges = np.append(edges, len(record.nats)) if len(edges) == 1 else edges
     sums = np.add.reduceat(record.nats, edges[:-1])
     sizes = np.diff(np.append(edges[:-1], len(record.nats)))
-    axes.plot(edges[:-1] + sizes / 2, sums / sizes, color=INK, linewidth=1.4)
+    axes.plot(edges[:-1] + (sizes + 1) / 2, sums / sizes, color=INK, linewidth=1.4)
     _finish(axes, "position in the sequence", "next-step loss [nats per label]")
 
 
