@@ -29,4 +29,4 @@ bench: install
 	$(BIN)/python benchmarks/speed.py
 
 clean:
-	rm -rf .venv runs .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv runs/demo .mypy_cache .ruff_cache .hypothesis

@@ -79,6 +79,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Resolve public names on first use: importing the package alone imports no torch."""
+    if name == "testing":
+        return importlib.import_module("prequential.testing")
     if name not in _HOMES:
         raise AttributeError(f"module 'prequential' has no attribute '{name}'")
     module, _, attribute = _HOMES[name].partition(":")

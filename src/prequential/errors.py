@@ -2,11 +2,18 @@
 
 import difflib
 import math
+import numbers
+import sys
 from collections.abc import Iterable
+from typing import Any
 
 
 class PreqError(ValueError):
     """A mistake in what the user gave us. Its text is one line and is shown as it is."""
+
+
+class PreqWarning(UserWarning):
+    """Something the user should know that does not stop the work."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> PreqError:
@@ -22,10 +29,24 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> PreqError:
     return PreqError(f"unknown {kind} '{name}'; {hint}known: {', '.join(names)}")
 
 
-def require_count(name: str, value: object, *, at_least: int = 1) -> None:
+def require_count(name: str, value: Any, *, at_least: int = 1, at_most: int = sys.maxsize) -> None:
     """Refuse anything but a whole number of at least `at_least`."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
-        raise PreqError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
+    is_whole = isinstance(value, numbers.Integral) and value is not True and value is not False
+    if not is_whole or not at_least <= int(value) <= at_most:
+        limit = f" and at most {at_most}" if at_most < sys.maxsize else ""
+        raise PreqError(f"{name} must be a whole number of at least {at_least}{limit}, got {value}")
+
+
+def whole_seed(name: str, value: Any) -> int:
+    """A seed as a plain whole number; anything else is refused.
+
+    Example:
+        >>> whole_seed("seed", 3)
+        3
+    """
+    if type(value) is bool or not isinstance(value, numbers.Integral):
+        raise PreqError(f"{name} must be a whole number, got {value}")
+    return int(value)
 
 
 def require_number(
@@ -43,9 +64,9 @@ def require_number(
         for text, bound in [("above", above), ("at least", at_least), ("at most", at_most), ("below", below)]
         if math.isfinite(bound)
     ]
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    number = float(value) if isinstance(value, int | float) else math.nan
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    number = float(value) if isinstance(value, numbers.Real) else math.nan
     inside = above < number < below and at_least <= number <= at_most
     if not (is_number and math.isfinite(number) and inside):
         wanted = " and ".join(bounds)
-        raise PreqError(f"{name} must be a number {wanted}, got {value!r}".replace("number ,", "number,"))
+        raise PreqError(f"{name} must be a number {wanted}, got {value}".replace("number ,", "number,"))

@@ -16,7 +16,8 @@ def regret(record: Record, reference: Record) -> NDArray[np.float64]:
         PreqError: if the two did not code the same labels of the same data in the same order.
     """
     require_comparable(record, reference)
-    return np.cumsum(record.nats - reference.nats)
+    same = record.nats == reference.nats  # also where both are infinite
+    return np.cumsum(np.where(same, 0.0, record.nats - np.where(same, 0.0, reference.nats)))
 
 
 def require_comparable(record: Record, reference: Record) -> None:
@@ -24,10 +25,15 @@ def require_comparable(record: Record, reference: Record) -> None:
     for each in (record, reference):
         if not each.prequential:
             raise PreqError(f"{_name(each)} has no codelength: {each.method['name']} is not prequential")
-    for what in ("labels", "inputs", "order"):
-        if record.data[what] != reference.data[what]:
+    for what, mine, other in [
+        ("length", record.length, reference.length),
+        ("order", record.seeds["order_seed"], reference.seeds["order_seed"]),
+        ("labels", record.data["labels"], reference.data["labels"]),
+        ("inputs", record.data["inputs"], reference.data["inputs"]),
+    ]:
+        if mine != other and not (what == "order" and _same_content(record, reference)):
             raise PreqError(
-                f"{_name(record)} and {_name(reference)} differ in their {what}; "
+                f"{_name(record)} and {_name(reference)} differ in their {what} ({mine} and {other}); "
                 "compare runs on the same data, length and order seed"
             )
     if len(record.nats) != len(reference.nats):
@@ -35,6 +41,10 @@ def require_comparable(record: Record, reference: Record) -> None:
             f"{_name(record)} stopped at label {len(record.nats)}, {_name(reference)} at "
             f"{len(reference.nats)}; compare finished runs"
         )
+
+
+def _same_content(record: Record, reference: Record) -> bool:
+    return all(record.data[what] == reference.data[what] for what in ("labels", "inputs"))
 
 
 def _name(record: Record) -> str:

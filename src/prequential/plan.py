@@ -6,7 +6,7 @@ It can be listed, counted, costed and proved causal without a model, and iterate
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -66,12 +66,10 @@ class Plan:
 
     def events(self, start: int = 0) -> Iterator[Event]:
         """The events in order, from event number `start` on."""
-        return islice(self._all_events(), start, None)
-
-    def _all_events(self) -> Iterator[Event]:
-        yield from self.method.events(self.length, self.seed)
+        events, reached = self.method.enter(self.length, self.seed, start)
         if self.heldout:
-            yield from self.method.closing(self.length, self.seed)
+            events = chain(events, self.method.closing(self.length, self.seed))
+        return islice(events, start - reached, None)
 
     def without_heldout(self) -> "Plan":
         """The part of the plan that the codelength needs."""
@@ -81,7 +79,7 @@ class Plan:
         """Events and examples of the first `num_events` events (default: all)."""
         counts = Counts()
         logits_at_hand: tuple[int, int] | None = None
-        for event in islice(self._all_events(), num_events):
+        for event in islice(self.events(), num_events):
             counts.events += 1
             match event:
                 case Predict(start, stop, uniform):

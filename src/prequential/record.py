@@ -1,11 +1,12 @@
 """What a run leaves behind: numbers per position, and everything needed to know what they mean.
 
-On disk a record is a directory of open formats: `record.json` and one .npy file per array. No torch.
+On disk a record is a directory of open formats: `record.json` and one .npy file per array, each with
+its fingerprint in `record.json`. No torch.
 """
 
 import json
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.errors import PreqError
+from prequential.files import digest_of, write_atomically
 
 FORMAT = 1
 RECORD_FILE = "record.json"
-ARRAYS = ("nats", "uncalibrated_nats", "labels", "predicted", "confidence", "temperature_positions", "temperatures")
+PER_POSITION = ("nats", "uncalibrated_nats", "labels", "predicted", "confidence")
+PER_PREDICTION = ("temperature_positions", "temperatures")
+ARRAYS = (*PER_POSITION, *PER_PREDICTION)
+STATUSES = ("running", "finished", "stopped", "diverged", "failed")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -46,17 +51,17 @@ class Record:
     recipe: dict[str, Any]
     model: dict[str, Any]
     data: dict[str, Any]
-    seeds: dict[str, int | None]
+    seeds: dict[str, Any]
     """`seed`, `order_seed` (None: the given order) and `plan_seed`."""
     length: int
     """Labels in the sequence; `nats` is shorter where the run stopped early."""
     num_classes: int
     prequential: bool
     status: str
-    """"finished", "stopped" (interrupted) or "diverged" (no finite codelength)."""
+    """"finished", "diverged" (no finite codelength), "stopped" (interrupted), "failed" or "running"."""
     heldout: dict[str, float] | None
     flops: dict[str, float] | None
-    """`code`, and apart from it `heldout`: closing stage and evaluation."""
+    """`code`, and apart from it `heldout`: closing stage and evaluation. None where torch cannot count."""
     seconds: float
     environment: dict[str, Any]
     conditioned_on: str = "inputs up to the label"
@@ -91,14 +96,14 @@ class Record:
     def summary(self) -> dict[str, Any]:
         """The object that `--json` prints."""
         return {
-            "codelength_nats": _finite(self.codelength),
-            "codelength_bits": _finite(self.codelength_bits),
-            "bits_per_label": _finite(self.bits_per_label),
+            "codelength_nats": finite_or_none(self.codelength),
+            "codelength_bits": finite_or_none(self.codelength_bits),
+            "bits_per_label": finite_or_none(self.bits_per_label),
             "errors": self.errors,
             "length": self.length,
             "num_classes": self.num_classes,
             "flops": None if self.flops is None else self.flops["code"],
-            "heldout": None if self.heldout is None else {k: _finite(v) for k, v in self.heldout.items()},
+            "heldout": self.heldout,
             "seconds": self.seconds,
             "method": self.method["name"],
             "model": self.model["name"],
@@ -107,6 +112,10 @@ class Record:
             "record": None if self.path is None else str(self.path),
         } | ({} if self.status == "finished" else {"status": self.status, "positions": len(self.nats)})
 
+    def facts(self) -> dict[str, Any]:
+        """Everything but the arrays, as plain values."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*ARRAYS, "path")}
+
     def save(self, directory: str | Path) -> "Record":
         """Write the record into a directory that holds no run yet; gives the record with its path."""
         path = Path(directory)
@@ -114,22 +123,29 @@ class Record:
         path.mkdir(parents=True, exist_ok=True)
         for name in ARRAYS:
             np.save(path / f"{name}.npy", getattr(self, name), allow_pickle=False)
-        facts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*ARRAYS, "path")}
-        content = json.dumps({"format": FORMAT, **facts}, indent=1, ensure_ascii=False) + "\n"
-        temporary = path / f".{RECORD_FILE}.tmp"
-        temporary.write_text(content, encoding="utf-8")
-        temporary.replace(path / RECORD_FILE)
-        return Record(**{f.name: getattr(self, f.name) for f in fields(self)} | {"path": path})
+        contents = {name: (len(values := getattr(self, name)), digest_of(values.tobytes())) for name in ARRAYS}
+        write_facts(path, self.facts(), contents)
+        return replace(self, path=path)
 
 
-def _finite(value: float | None) -> float | None:
+def finite_or_none(value: float | None) -> float | None:
+    """What JSON can hold of a number."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def write_facts(path: Path, facts: dict[str, Any], arrays: dict[str, tuple[int, str]]) -> None:
+    """Write `record.json`: the facts, and length and fingerprint of each array."""
+    described = {name: {"length": length, "digest": digest} for name, (length, digest) in arrays.items()}
+    content = {"format": FORMAT, **facts, "arrays": described}
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    sealed = json.dumps({"checksum": digest_of(text.encode()), "record": content}, indent=1, ensure_ascii=False)
+    write_atomically(path / RECORD_FILE, sealed.encode() + b"\n")
 
 
 def require_no_run(path: Path) -> None:
     """Refuse a directory that already holds a run, or anything else in the way."""
     if (path / RECORD_FILE).exists():
-        raise PreqError(f"{path} already holds a run; choose another directory or remove it")
+        raise PreqError(f"{path} already holds a run; choose another directory, or resume it")
     if path.exists() and not path.is_dir():
         raise PreqError(f"{path} is a file; name a directory for the run")
     if path.is_dir() and any(path.iterdir()):
@@ -138,7 +154,6 @@ def require_no_run(path: Path) -> None:
 
 def claim(path: Path) -> Path:
     """Make the directory for a run now, so that an unwritable place is noticed before the work."""
-    require_no_run(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
         (path / ".writable").touch()
@@ -148,60 +163,52 @@ def claim(path: Path) -> Path:
     return path
 
 
+def read_facts(path: Path) -> dict[str, Any]:
+    """What `record.json` says, its checksum verified."""
+    file = path / RECORD_FILE
+    try:
+        sealed = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PreqError(f"{path} holds no run: {RECORD_FILE} cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:
+        raise PreqError(f"{file} is damaged: {error}") from None
+    content = sealed.get("record") if isinstance(sealed, dict) else None
+    if not isinstance(content, dict) or "checksum" not in sealed:
+        raise PreqError(f"{file} is not a record")
+    if content.get("format") != FORMAT:
+        raise PreqError(f"{file} has format {content.get('format')}, this version reads {FORMAT}")
+    if digest_of(json.dumps(content, indent=1, ensure_ascii=False).encode(errors="replace")) != sealed["checksum"]:
+        raise PreqError(f"{file} is damaged: its checksum does not fit its content")
+    return content
+
+
 def load(directory: str | Path) -> Record:
-    """Read a record back.
+    """Read a record back, verified.
 
     Raises:
         PreqError: naming the file that is missing or broken.
     """
     path = Path(directory)
-    try:
-        facts = json.loads((path / RECORD_FILE).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PreqError(f"{path} holds no run: {RECORD_FILE} cannot be read ({error.strerror})") from None
-    except ValueError as error:
-        raise PreqError(f"{path / RECORD_FILE} is damaged: {error}") from None
-    if not isinstance(facts, dict) or facts.pop("format", None) != FORMAT:
-        raise PreqError(f"{path / RECORD_FILE} is not a record of format {FORMAT}; was it made by another version?")
-    arrays: dict[str, Any] = {name: _read_array(path / f"{name}.npy") for name in ARRAYS}
-    wanted = {f.name for f in fields(Record)} - {*ARRAYS, "path"}
-    if set(facts) != wanted:
-        odd = ", ".join(sorted(set(facts) ^ wanted))
-        raise PreqError(f"{path / RECORD_FILE} is damaged: missing or unexpected {odd}")
-    lengths = {name: len(arrays[name]) for name in ARRAYS[:5]}
-    if len(set(lengths.values())) != 1:
-        raise PreqError(f"{path} is damaged: its arrays differ in length ({lengths})")
-    return Record(**facts, **arrays, path=path)
+    content = read_facts(path)
+    arrays: dict[str, Any] = {name: _read_array(path, name, content["arrays"][name]) for name in ARRAYS}
+    known = {f.name: f for f in fields(Record) if f.name not in (*ARRAYS, "path")}
+    missing = [name for name, f in known.items() if name not in content and f.default is MISSING]
+    if missing:
+        raise PreqError(f"{path / RECORD_FILE} is damaged: {', '.join(missing)} missing")
+    return Record(**{name: content[name] for name in known if name in content}, **arrays, path=path)
 
 
-def _read_array(path: Path) -> NDArray[Any]:
+def _read_array(path: Path, name: str, described: dict[str, Any]) -> NDArray[Any]:
+    file = path / f"{name}.npy"
     try:
-        values = np.load(path, allow_pickle=False)
+        values = np.load(file, allow_pickle=False, mmap_mode="r")
+        if values.ndim != 1 or len(values) < described["length"]:
+            raise ValueError(f"{values.shape} values where {described['length']} should be")
+        values = np.array(values[: described["length"]])
     except OSError as error:
-        raise PreqError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError) as error:
-        raise PreqError(f"{path} is damaged: {error}") from None
-    if not isinstance(values, np.ndarray) or values.ndim != 1:
-        raise PreqError(f"{path} is damaged: it is not a one-dimensional array")
+        raise PreqError(f"{file} cannot be read: {error.strerror or error}") from None
+    except (ValueError, EOFError, SyntaxError) as error:
+        raise PreqError(f"{file} is damaged: {str(error).splitlines()[0]}") from None
+    if digest_of(values.tobytes()) != described["digest"]:
+        raise PreqError(f"{file} is damaged: its content does not fit {RECORD_FILE}")
     return values
-
-
-def settings_of(settings: object) -> dict[str, Any]:
-    """The settings of a method or recipe as plain values, with its name where it has one.
-
-    Example:
-        >>> from prequential.methods import Pareto, ReplayStreams
-        >>> settings_of(ReplayStreams(age_law=Pareto(180.0)))["age_law"]
-        {'name': 'pareto', 'scale': 180.0}
-    """
-    name = getattr(settings, "name", None)
-    plain = {key: _plain(value) for key, value in vars(settings).items()}
-    return {"name": name, **plain} if isinstance(name, str) else plain
-
-
-def _plain(value: object) -> object:
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return {"name": type(value).__name__.lower(), **{k: _plain(v) for k, v in vars(value).items()}}

@@ -1,63 +1,59 @@
 """Collects what a run measures, position by position, and notices when it diverges."""
 
+import hashlib
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from prequential.learn.environment import environment
-from prequential.learn.learner import Learner, Prediction
-from prequential.models import name_of
+from prequential.errors import PreqError
+from prequential.files import ArrayFile, ArrayMemory
+from prequential.learn.learner import Prediction
 from prequential.plan import Plan
-from prequential.record import Record, settings_of
+from prequential.progress import Listener, Progress
+from prequential.record import ARRAYS, PER_POSITION, finite_or_none
 
-SECONDS_BETWEEN_REPORTS = 0.1
+SECONDS_BETWEEN_PAUSES = 0.1
 FETCHED_AT_ONCE = 64
 """Predictions that stay on a GPU before they are fetched together."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a run stands."""
-
-    position: int
-    """Labels predicted so far."""
-    length: int
-    nats: float
-    errors: int
-    trained_examples: int
-    seconds: float
+COUNTERS = ("num_events", "position", "num_predictions", "trained_examples", "seconds")
 
 
 class Recorder:
-    """Arrays of one entry per position, filled as predictions come in.
+    """Arrays of one entry per position, filled as predictions come in, in memory or in a directory.
 
     Results stay on a GPU until a few have come together, so that it never waits for them.
     """
 
-    def __init__(self, plan: Plan, num_classes: int) -> None:
-        class_type = np.min_scalar_type(num_classes - 1)
-        self.plan, self.num_classes = plan, num_classes
-        self.nats = np.empty(plan.length)
-        self.uncalibrated_nats = np.empty(plan.length, np.float32)
-        self.labels = np.empty(plan.length, class_type)
-        self.predicted = np.empty(plan.length, class_type)
-        self.confidence = np.empty(plan.length, np.float32)
-        self.temperature_positions: list[int] = []
-        self.temperatures: list[float] = []
-        self.position = self.total_errors = self.num_events = self.trained_examples = 0
-        self.total_nats = self.seconds = 0.0
+    def __init__(self, plan: Plan, num_classes: int, directory: Path | None = None, *, create: bool = True) -> None:
+        classes, single = np.min_scalar_type(num_classes - 1), np.dtype(np.float32)
+        types = (np.dtype(np.float64), single, classes, classes, single, np.dtype(np.int64), single)
+        self.plan = plan
+        self._arrays: dict[str, ArrayFile | ArrayMemory] = {
+            name: ArrayMemory(dtype, plan.length)
+            if directory is None
+            else ArrayFile(directory / f"{name}.npy", dtype, plan.length, create=create)
+            for name, dtype in zip(ARRAYS, types, strict=True)
+        }
         self.status = "running"
         self.heldout: dict[str, float] | None = None
         self._waiting: list[tuple[int, Tensor, Tensor]] = []
-        self._started = self._next_report = 0.0
+        self._started = self._next_pause = 0.0
+        self._rewind()
+
+    def _rewind(self) -> None:
+        self.num_events = self.position = self.num_predictions = self.trained_examples = 0
+        self.seconds, self.total_nats, self.total_errors = 0.0, 0.0, 0
+        self._hashers = {name: hashlib.blake2b(digest_size=16) for name in ARRAYS}
+        self._hashed = dict.fromkeys(ARRAYS, 0)
 
     @property
     def diverged(self) -> bool:
-        """Whether a label had no finite codelength."""
+        """Whether a label had no finite codelength, or the weights are no numbers any more."""
         return self.status == "diverged"
 
     def start_clock(self) -> None:
@@ -77,38 +73,39 @@ class Recorder:
         ]
         self._waiting.append((start, torch.stack(rows), prediction.temperature))
         if charged.device.type == "cpu" or len(self._waiting) >= FETCHED_AT_ONCE:
-            self._fetch()
+            self.fetch()
 
-    def _fetch(self) -> None:
-        for start, rows, temperature in self._waiting:
-            if not self.diverged:
-                self._take(start, rows.cpu().numpy(), float(temperature))
-        self._waiting.clear()
-
-    def _take(self, start: int, rows: np.ndarray, temperature: float) -> None:
+    def fetch(self) -> None:
+        """Take what is waiting, in one transfer; nothing after a label without a finite codelength."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting or self.diverged:
+            return
+        rows = torch.cat([rows for _, rows, _ in waiting], dim=1).cpu().numpy()
+        temperatures = torch.stack([temperature for _, _, temperature in waiting]).cpu().numpy()
         bad = np.flatnonzero(~np.isfinite(rows[0]))
         if len(bad):
             self.status = "diverged"
             rows = rows[:, : bad[0] + 1]
             rows[:2, -1], rows[4, -1] = np.inf, 0.0
-        stop = start + rows.shape[1]
-        self.nats[start:stop], self.uncalibrated_nats[start:stop] = rows[0], rows[1]
-        self.labels[start:stop], self.predicted[start:stop] = rows[2], rows[3]
-        self.confidence[start:stop] = rows[4]
-        self.temperature_positions.append(start)
-        self.temperatures.append(temperature)
+        begin, end = waiting[0][0], waiting[0][0] + rows.shape[1]
+        for name, row in zip(PER_POSITION, rows, strict=True):
+            self._arrays[name].write(begin, row)
+        starts = np.array([start for start, _, _ in waiting if start < end])
+        self._arrays["temperature_positions"].write(self.num_predictions, starts)
+        self._arrays["temperatures"].write(self.num_predictions, temperatures[: len(starts)])
+        self.num_predictions += len(starts)
         self.total_nats += float(rows[0].sum())
         self.total_errors += int((rows[2] != rows[3]).sum())
-        self.position = stop
+        self.position = end
 
-    def report_is_due(self) -> bool:
+    def pause_is_due(self) -> bool:
         """Whether listeners should hear of it again."""
         self.seconds = time.perf_counter() - self._started
-        return self.seconds >= self._next_report
+        return self.seconds >= self._next_pause
 
-    def report(self, listeners: Iterable[Callable[[Progress], object]]) -> None:
+    def report(self, listeners: Iterable[Listener]) -> None:
         """Tell every listener where the run stands."""
-        self._next_report = self.seconds + SECONDS_BETWEEN_REPORTS
+        self._next_pause = self.seconds + SECONDS_BETWEEN_PAUSES
         progress = Progress(
             self.position,
             self.plan.length,
@@ -120,36 +117,64 @@ class Recorder:
         for listener in listeners:
             listener(progress)
 
-    def finish(self, *, stopped: bool = False) -> None:
+    def note_heldout(self, result: dict[str, float] | None) -> None:
+        """Keep the held-out result; one that is no number means that the run diverged."""
+        if result is not None and any(finite_or_none(value) is None for value in result.values()):
+            self.status = "diverged"
+        else:
+            self.heldout = result
+
+    def finish(self, status: str) -> None:
         """Fetch what is left and say how it ended."""
-        self._fetch()
+        self.fetch()
         self.seconds = time.perf_counter() - self._started
         if not self.diverged:
-            self.status = "stopped" if stopped else "finished"
+            self.status = status
+        if self.status == "finished" and self.plan.method.prequential and self.position != self.plan.length:
+            raise PreqError(
+                f"the plan ends at label {self.position} of {self.plan.length}; a method must predict every position"
+            )
 
-    def record(self, learner: Learner, flops: dict[str, float]) -> Record:
-        """What was measured, cut to where the run got, with everything needed to know what it means."""
-        whole = ("nats", "uncalibrated_nats", "labels", "predicted", "confidence")
-        data, method = learner.data, self.plan.method
-        return Record(
-            **{name: getattr(self, name)[: self.position].copy() for name in whole},
-            temperature_positions=np.array(self.temperature_positions, np.int64),
-            temperatures=np.array(self.temperatures, np.float32),
-            method=settings_of(method),
-            recipe=settings_of(learner.recipe),
-            model={
-                "name": name_of(learner.factory),
-                "width": learner.width,
-                "num_parameters": sum(p.numel() for p in learner.model.parameters()),
-            },
-            data={"name": data.name, "input_shape": list(data.input_shape), **data.digests()},
-            seeds={"seed": learner.seed, "order_seed": data.order_seed, "plan_seed": self.plan.seed},
-            length=self.plan.length,
-            num_classes=self.num_classes,
-            prequential=method.prequential,
-            status=self.status,
-            heldout=self.heldout,
-            flops=flops,
-            seconds=self.seconds,
-            environment=environment(learner.device),
+    def arrays(self) -> dict[str, Any]:
+        """What was measured, cut to where the run got."""
+        return {name: self._arrays[name].read(0, self._count(name)) for name in ARRAYS}
+
+    def contents(self) -> dict[str, tuple[int, str]]:
+        """Length and fingerprint of each array; only what is new since the last call is hashed."""
+        for name, array in self._arrays.items():
+            for begin in range(self._hashed[name], self._count(name), 1 << 20):
+                end = min(begin + (1 << 20), self._count(name))
+                self._hashers[name].update(array.read(begin, end).tobytes())
+            self._hashed[name] = self._count(name)
+        return {name: (self._count(name), self._hashers[name].copy().hexdigest()) for name in ARRAYS}
+
+    def _count(self, name: str) -> int:
+        return self.position if name in PER_POSITION else self.num_predictions
+
+    def sync(self) -> None:
+        """Make the arrays durable."""
+        for array in self._arrays.values():
+            array.sync()
+
+    def close(self) -> None:
+        """Close the arrays; a run that is over has them cut to what was measured."""
+        over = self.status in ("finished", "diverged")
+        for name, array in self._arrays.items():
+            array.close(self._count(name) if over else None)
+
+    def counters(self) -> dict[str, Any]:
+        """Where the run stands, for `go_back_to`."""
+        return {name: getattr(self, name) for name in COUNTERS}
+
+    def go_back_to(self, counters: dict[str, Any], contents: dict[str, tuple[int, str]]) -> None:
+        """Continue from where `counters` and `contents` were taken; refuse arrays that do not fit them."""
+        self._rewind()
+        for name in COUNTERS:
+            setattr(self, name, counters[name])
+        for name, described in self.contents().items():
+            if described != tuple(contents[name]):
+                raise PreqError(f"{name}.npy does not fit the checkpoint")
+        nats, labels, predicted = (
+            self._arrays[name].read(0, self.position) for name in ("nats", "labels", "predicted")
         )
+        self.total_nats, self.total_errors = float(nats.sum()), int((labels != predicted).sum())

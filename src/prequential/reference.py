@@ -9,6 +9,8 @@ PAPER = "Bornschein, Li & Hutter, Sequential Learning of Neural Networks for Pre
 BLIER = "Blier & Ollivier, The Description Length of Deep Learning Models, NeurIPS 2018"
 SMALL_DATA = "Bornschein, Visin & Osindero, Small Data, Big Decisions, ICML 2020"
 
+LENGTHS = {"mnist": 60_000, "cifar10": 50_000, "cifar100": 50_000, "imagenet": 1_281_167}
+
 
 @dataclass(frozen=True)
 class Published:
@@ -26,6 +28,16 @@ class Published:
     flops: float | None
     source: str = PAPER
     note: str = ""
+
+    @property
+    def length(self) -> int:
+        """Labels in the data set."""
+        return LENGTHS[self.data]
+
+    @property
+    def label(self) -> str:
+        """What a column of a table calls it."""
+        return "paper" if self.source == PAPER else f"{self.source.split(',')[0]} {self.source[-4:]}"
 
 
 TABLE_1 = (

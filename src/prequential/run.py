@@ -1,48 +1,57 @@
 """The loop: plan × learner × labels → record."""
 
+import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from prequential.coding.labels import Labels, Scorer
 from prequential.data.sequence import DataSequence
+from prequential.errors import PreqError, require_number
 from prequential.events import Calibrate, Evaluate, Predict, Reinit, ShrinkPerturb, Train
-from prequential.learn.environment import find_device, find_num_threads, num_threads
-from prequential.learn.flops import cost_of
+from prequential.files import DirectoryLock
+from prequential.home import Checkpoint, Home
+from prequential.learn.environment import find_num_threads, num_threads, require_threads
 from prequential.learn.learner import Learner
+from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
-from prequential.methods import Method, ReplayStreams
+from prequential.methods import Method
 from prequential.models import ModelFactory
 from prequential.plan import Plan
-from prequential.record import Record, claim
-from prequential.recorder import Progress, Recorder
-
-Listener = Callable[[Progress], object]
-"""Called a few times a second with where the run stands, and once at the end."""
+from prequential.progress import Listener
+from prequential.record import Record, claim, require_no_run
+from prequential.recorder import Recorder
+from prequential.session import Session, prepare
+from prequential.signals import StopRequest
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C: the run stopped cleanly, and `record` holds what was measured."""
+    """Ctrl-C or SIGTERM: the run stopped between two events, and `record` holds what was measured."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, signal_number: int = 2) -> None:
         super().__init__(f"stopped at label {len(record.nats)} of {record.length}")
-        self.record = record
+        self.record, self.signal_number = record, signal_number
 
 
 def execute(
-    plan: Plan, learner: Learner, labels: Labels, recorder: Recorder, listeners: Iterable[Listener] = ()
+    plan: Plan,
+    learner: Learner,
+    labels: Labels,
+    recorder: Recorder,
+    pause: Callable[[], object] = lambda: None,
+    stop: StopRequest | None = None,
 ) -> None:
-    """Walk through the plan, from the event the recorder has reached to the end of the plan or to the
-    first label without a finite codelength."""
+    """Walk through the plan, from the event the recorder has reached, up to its end, to the first label
+    without a finite codelength, or to a request to stop. A few times a second, between events, `pause` is called."""
     recorder.start_clock()
     for number, event in enumerate(plan.events(recorder.num_events), recorder.num_events):
         match event:
             case Train(indices):
                 learner.train(indices, labels.of(indices), number)
                 recorder.trained_examples += len(indices)
-            case Predict(start, stop, uniform):
+            case Predict(start, end, uniform):
                 predict = learner.predict_uniformly if uniform else learner.predict
-                prediction = predict(start, stop)
-                recorder.add(start, prediction, labels.reveal(start, stop, prediction.log_probabilities))
+                prediction = predict(start, end)
+                recorder.add(start, prediction, labels.reveal(start, end, prediction.log_probabilities))
             case Calibrate(indices):
                 learner.calibrate(indices, labels.of(indices))
             case Reinit():
@@ -50,14 +59,15 @@ def execute(
             case ShrinkPerturb(shrink, perturb):
                 learner.shrink_perturb(shrink, perturb, number)
             case Evaluate():
-                recorder.heldout = learner.evaluate()
+                recorder.fetch()
+                recorder.note_heldout(learner.evaluate())
         recorder.num_events = number + 1
-        if recorder.report_is_due():
-            recorder.report(listeners)
-        if recorder.diverged:
-            break
-    recorder.finish()
-    recorder.report(listeners)
+        if recorder.pause_is_due():
+            pause()
+        if recorder.diverged or (stop is not None and stop.requested):
+            recorder.finish("stopped")
+            return
+    recorder.finish("finished")
 
 
 def run(
@@ -72,6 +82,8 @@ def run(
     device: str = "cpu",
     threads: int | str | None = None,
     out: str | Path | None = None,
+    resume: bool = False,
+    checkpoint_seconds: float = 60.0,
     listeners: Iterable[Listener] = (),
 ) -> Record:
     """Learn a sequence from front to back and measure the code it gives.
@@ -87,7 +99,9 @@ def run(
         width: scales the layers of models that have a width.
         device: "cpu", "cuda", "cuda:1", …
         threads: CPU threads; "auto" measures, None leaves torch's setting alone.
-        out: a directory for the record; it must not hold a run yet.
+        out: a directory for the record and its checkpoints; it must not hold a run yet.
+        resume: go on with the run in `out` where its last checkpoint left it; a finished one is returned.
+        checkpoint_seconds: how often the state is saved into `out`.
         listeners: called with `Progress` a few times a second.
 
     Returns:
@@ -95,7 +109,7 @@ def run(
 
     Raises:
         PreqError: for mistakes in what was given; nothing was written.
-        Interrupted: on Ctrl-C; carries the record up to there, which `out` then holds too.
+        Interrupted: on Ctrl-C or SIGTERM; carries the record up to there, which `out` then holds too.
 
     Example:
         >>> import prequential as pq
@@ -104,32 +118,72 @@ def run(
         >>> len(record.nats), record.status
         (64, 'finished')
     """
-    method, recipe = method or ReplayStreams(), recipe or Recipe()
-    plan = Plan(method, len(data), plan_seed, heldout=data.heldout is not None)
-    learner = Learner(
-        make_model,
-        data,
-        recipe,
-        seed=seed,
-        calibration_rate_factor=method.calibration_rate_factor,
-        width=width,
-        device=find_device(device),
-    )
-    next(plan.events())
-    labels = Scorer(data, learner.device)
-    if not method.prequential:
+    require_threads(threads)
+    require_number("checkpoint_seconds", checkpoint_seconds, at_least=0)
+    if out is None and resume:
+        raise PreqError("resume needs the directory of the run; give out=")
+    if out is not None and not resume:
+        require_no_run(Path(out))
+    session = prepare(make_model, data, method, recipe, seed=seed, plan_seed=plan_seed, width=width, device=device)
+    if out is None:
+        return _go(session, None, None, threads, listeners)
+    path = claim(Path(out))
+    with DirectoryLock(path):
+        home = Home(path, session.facts, every_seconds=checkpoint_seconds)
+        done = home.finished_record() if resume else None
+        return done or _go(session, home, home.newest() if resume else None, threads, listeners)
+
+
+def _go(
+    session: Session,
+    home: Home | None,
+    checkpoint: Checkpoint | None,
+    threads: int | str | None,
+    listeners: Iterable[Listener],
+) -> Record:
+    """Run a session from the beginning or from a checkpoint, and keep its record where there is a home."""
+    plan, learner = session.plan, session.learner
+    labels = Scorer(learner.data, learner.device)
+    recorder = Recorder(plan, learner.data.num_classes, None if home is None else home.path, create=checkpoint is None)
+    if checkpoint is not None:
+        threads = checkpoint.restore(learner, recorder, threads)
+        labels.catch_up(recorder.position)
+    elif home is not None:
+        home.begin(recorder)
+    if not plan.method.prequential:
         labels.reveal_all()
-    path = None if out is None else claim(Path(out))
-    recorder = Recorder(plan, data.num_classes)
+
+    def pause() -> None:
+        recorder.report(listeners)
+        nothing_left_to_predict = recorder.position == plan.length or not plan.method.prequential
+        if nothing_left_to_predict and not learner.is_finite():
+            recorder.status = "diverged"
+        elif home is not None and home.save_is_due():
+            home.save(learner, recorder)
 
     def kept() -> Record:
-        record = recorder.record(learner, cost_of(plan, learner, recorder.num_events))
-        return record if path is None else record.save(path)
+        facts = session.result(recorder)
+        return Record(**facts, **recorder.arrays()) if home is None else home.finish(recorder, facts)
 
-    with num_threads(find_num_threads(threads, learner)):
+    with (
+        num_threads(find_num_threads(threads, learner)),
+        seeded(learner.seed, "run", 0, learner.device),
+        StopRequest() as stop,
+    ):
         try:
-            execute(plan, learner, labels, recorder, listeners)
+            execute(plan, learner, labels, recorder, pause, stop)
+            recorder.report(listeners)
+            if stop.requested and home is not None and recorder.status == "stopped":
+                home.save(learner, recorder)
         except KeyboardInterrupt:
-            recorder.finish(stopped=True)
-            raise Interrupted(kept()) from None
-        return kept()
+            recorder.finish("stopped")
+        except BaseException:
+            if home is not None:
+                with contextlib.suppress(Exception):
+                    recorder.finish("failed")
+                    kept()
+            raise
+        record = kept()
+    if record.status == "stopped":
+        raise Interrupted(record, stop.signal_number or 2)
+    return record

@@ -13,7 +13,7 @@ import torch
 
 from prequential.data.sequence import DataSequence, to_network_input
 from prequential.events import Event, Predict
-from prequential.learn.learner import require_logits
+from prequential.learn.probe import require_logits
 from prequential.learn.randomness import seeded
 from prequential.methods import Method
 from prequential.models import ModelFactory, build, name_of
@@ -67,7 +67,7 @@ def check_data(data: DataSequence) -> None:
         alone = np.array([position])
         assert torch.equal(together[row], data.inputs(alone)[0]), f"position {position} reads differently alone"
         assert labels[row] == data.labels(alone)[0], f"the label at {position} reads differently alone"
-    assert set(data.digests()) >= {"inputs", "labels", "order"}, "digests lack inputs, labels or order"
+    assert set(data.digests()) >= {"inputs", "labels"}, "digests lack inputs or labels"
     assert data.digests() == data.digests(), "digests change from call to call"
     if data.heldout is not None:
         assert data.heldout.input_shape == data.input_shape, "held-out inputs have another shape"

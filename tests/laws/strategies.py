@@ -25,7 +25,7 @@ def age_laws() -> st.SearchStrategy[AgeLaw]:
 def minibatch_methods(draw: st.DrawFn) -> ReplayStreams | ReplayBuffer:
     batch_size = draw(st.sampled_from([1, 2, 3, 4, 8, 12, 16]))
     first_block = draw(st.sampled_from([None, *(u for u in range(1, batch_size + 1) if batch_size % u == 0)]))
-    min_steps = draw(st.integers(0, 6)) if first_block else 0
+    min_steps = draw(st.integers(0, 6)) if first_block not in (None, batch_size) else 0
     replays = draw(st.integers(1, 5))
     calibrate = draw(st.booleans())
     if draw(st.booleans()):

@@ -96,7 +96,7 @@ def test_stopping_after_any_events_and_resuming_gives_the_same_bits(
         return recorder, learner
 
     undisturbed, stopped = walk([]), walk(stops)
-    assert undisturbed[0].nats.tobytes() == stopped[0].nats.tobytes()
+    assert undisturbed[0].arrays()["nats"].tobytes() == stopped[0].arrays()["nats"].tobytes()
     assert undisturbed[0].heldout == stopped[0].heldout
     for name, tensors in undisturbed[1].state().items():
         for mine, other in zip(tensors, stopped[1].state()[name], strict=True):
@@ -143,7 +143,7 @@ def test_regret_refuses_other_data_order_length_or_erm() -> None:
     for other, reason in [
         (blobs(64, seed=1), "labels"),
         (blobs(64).shuffled(3), "order"),
-        (blobs(64).take(48), "order"),
+        (blobs(64).take(48), "length"),
     ]:
         with pytest.raises(PreqError, match=f"differ in their {reason}"):
             pq.regret(one, pq.run(tiny, other, METHODS[0], seed=0))

@@ -95,8 +95,11 @@ def test_the_users_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
         ("run mnist lenet --streams many", "error parsing --streams: a whole number is needed, got 'many'; see preq"),
         ("run mnist lenet --lr fast", "error parsing --lr: a number is needed, got 'fast'"),
         ("run mnist lenet --seed x", "error parsing --seed: a whole number is needed, got 'x'"),
-        ("run mnist lenet --streams 0", "num_streams must be a whole number of at least 1, got 0"),
-        ("run mnist lenet --streams -3", "num_streams must be a whole number of at least 1, got -3"),
+        ("run mnist lenet --streams 0", "num_streams must be a whole number of at least 1 and at most 1000000, got 0"),
+        (
+            "run mnist lenet --streams -3",
+            "num_streams must be a whole number of at least 1 and at most 1000000, got -",
+        ),
         ("run mnist lenet --capacity 9", "--capacity has no meaning for mi-rs; it belongs to mi-rb"),
         ("run mnist lenet --method erm --no-calibration", "--no-calibration has no meaning for erm"),
         ("run mnist lenet --method mi-rb --age-scale 9", "--age-scale has no meaning for mi-rb; it belongs to mi-rs"),

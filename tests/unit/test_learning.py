@@ -183,16 +183,19 @@ def test_reinit_starts_anew_and_shrink_perturb_keeps_temperature_and_statistics(
 def test_flops_are_those_of_the_layers_times_the_counts() -> None:
     model = build("lenet", (1, 28, 28), 10)
     cost = cost_per_example(model, torch.zeros(2, 1, 28, 28))
+    assert cost is not None
     macs = 28 * 28 * 6 * 25 + 10 * 10 * 16 * 6 * 25 + 400 * 120 + 120 * 84 + 84 * 10
     assert cost.forward == 2 * macs
     assert cost.train == 3 * 2 * macs - 2 * 28 * 28 * 6 * 25
     data = blobs(64)
     learner = Learner(lambda: nn.Linear(5, 3), data, pq.Recipe(), seed=0)
-    streams = cost_of(Plan(pq.ReplayStreams(num_streams=3, batch_size=8), 64, heldout=True), learner)
+    linear = cost_per_example(learner.model, learner.inputs(np.arange(2)))
+    assert linear is not None
+    streams = cost_of(Plan(pq.ReplayStreams(num_streams=3, batch_size=8), 64, heldout=True), linear, None, 16)
     assert streams == {"code": 64 * 30 + 64 * 4 * 60, "heldout": 16 * 30}
     method = pq.ChunksFromScratch(batch_size=8, epochs=1, split_points=(32,))
     plan = Plan(method, 64, heldout=True)
-    chunks, counts = cost_of(plan, learner), plan.without_heldout().counts()
+    chunks, counts = cost_of(plan, linear, None, 16), plan.without_heldout().counts()
     assert chunks["code"] == 30 * (32 + counts.recomputed_examples) + 60 * counts.trained_examples
     assert chunks["heldout"] > 16 * 30
 

@@ -2,22 +2,51 @@
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 import prequential as pq
+from prequential.data import from_arrays
 from prequential.errors import PreqError
+from prequential.events import Calibrate, Event, Predict, Train
+from prequential.methods import MethodDefaults
 from prequential.models import build, name_of
+from prequential.progress import Progress
 from prequential.record import ARRAYS
-from prequential.recorder import Progress
 from prequential.testing import check_data, check_model
 
 from ..conftest import blobs
+
+
+class Needy(nn.Linear):
+    def __init__(self, hidden: int) -> None:
+        super().__init__(5, 3)
+
+
+class Frozen(nn.Linear):
+    def __init__(self) -> None:
+        super().__init__(5, 3)
+        self.requires_grad_(False)
+
+
+class AlwaysDropping(nn.Linear):
+    def __init__(self) -> None:
+        super().__init__(5, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return F.dropout(super().forward(inputs))
+
+
+def normed() -> nn.Module:
+    return nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 3))
+
 
 METHOD = pq.ReplayStreams(num_streams=2, batch_size=8)
 AGREED_KEYS = {
@@ -42,7 +71,8 @@ def test_a_record_survives_the_disk(tmp_path: Path) -> None:
     assert again.seeds == {"seed": 3, "order_seed": None, "plan_seed": 4}
     assert again.method["age_law"] == {"name": "uniform"}
     assert again.model == {"name": "tests.unit.test_run:net", "width": 1.0, "num_parameters": 18}
-    assert {p.suffix for p in (tmp_path / "run").iterdir()} == {".json", ".npy"}
+    assert {p.suffix for p in (tmp_path / "run").iterdir()} == {".json", ".npy", ""}
+    assert (tmp_path / "run" / "lock").stat().st_size == 0
     assert repr(again).startswith("<Record: tests.unit.test_run:net on blobs by mi-rs, ")
 
 
@@ -159,7 +189,7 @@ def test_batch_norm_works_with_a_left_over_example() -> None:
         (lambda: pq.run("lenett", blobs(50), METHOD, seed=0), "unknown model 'lenett'; did you mean 'lenet'"),
         (lambda: pq.run("lenet", blobs(50), METHOD, seed=0), r"lenet takes images .* got inputs of shape \(5,\)"),
         (lambda: pq.run(lambda: nn.Linear(5, 4), blobs(50), METHOD, seed=0), r"gives \(4,\) for one .* wanted \(3,\)"),
-        (lambda: pq.run(lambda: nn.Linear(4, 3), blobs(50), METHOD, seed=0), r"fails on inputs of shape \(5,\): mat1"),
+        (lambda: pq.run(lambda: nn.Linear(4, 3), blobs(50), METHOD, seed=0), r"fails when predicting .*\(5,\): mat1"),
         (lambda: pq.run(nn.Linear(5, 3), blobs(50), METHOD, seed=0), "give a factory, not a Linear"),
         (lambda: pq.run(lambda: 3, blobs(50), METHOD, seed=0), "returned a int, not an nn.Module"),  # type: ignore[arg-type,return-value]
         (lambda: pq.run(7, blobs(50), METHOD, seed=0), "a name or a factory, got int"),  # type: ignore[arg-type]
@@ -170,9 +200,27 @@ def test_batch_norm_works_with_a_left_over_example() -> None:
         (lambda: pq.run("json:__name__", blobs(50), METHOD, seed=0), "is a str; name a function or class"),
         (lambda: pq.run(net, blobs(50), METHOD, seed=0, device="cuda:77"), "device 'cuda:77' is not there"),
         (lambda: pq.run(net, blobs(50), METHOD, seed=0, device="gpu"), "device 'gpu' is not there"),
+        (lambda: pq.run(net, blobs(50), METHOD, seed=0, device="meta"), "device 'meta' is not there"),
+        (lambda: pq.run(net, blobs(50), METHOD, seed=1.5), "seed must be a whole number, got 1.5"),  # type: ignore[arg-type]
+        (lambda: pq.run(net, blobs(50), METHOD, seed=None), "seed must be a whole number, got None"),  # type: ignore[arg-type]
+        (lambda: blobs(50).shuffled(True), "the order seed must be a whole number, got True"),
+        (lambda: pq.run(net, blobs(50), pq.Recipe(), seed=0), "the method must be one such as .* got Recipe"),  # type: ignore[arg-type]
+        (lambda: pq.run(net, blobs(50), pq.ReplayStreams, seed=0), "got the class ReplayStreams; make an instance"),  # type: ignore[arg-type]
+        (lambda: pq.run(net, (1, 2), METHOD, seed=0), "the data must be a sequence, .* got tuple"),  # type: ignore[arg-type]
+        (lambda: pq.run(net, blobs(50), METHOD, 3, seed=0), "the recipe must be a Recipe.* got int"),  # type: ignore[arg-type]
+        (lambda: pq.run(net, blobs(50).without_heldout(), pq.FullDataset(), seed=0), "erm measures only held-out data"),
+        (lambda: pq.run(Needy, blobs(50), METHOD, seed=0), "could not be built .TypeError: .* 'hidden'"),
+        (lambda: pq.run(Frozen, blobs(50), METHOD, seed=0), "has no parameter to train"),
+        (lambda: pq.run(AlwaysDropping, blobs(50), METHOD, seed=0), "draws random numbers when it predicts"),
+        (lambda: pq.run(nn.BatchNorm1d(5), blobs(50), METHOD, seed=0), "give a factory, not a BatchNorm1d"),
+        (lambda: pq.run(normed, blobs(50), pq.ReplayStreams(batch_size=1), seed=0), "fails when training on 1 inputs"),
+        (lambda: pq.run(net, from_arrays(np.zeros((40, 5), int), [0, 1] * 20), METHOD, seed=0), "convert to float32"),
+        (lambda: pq.run(net, blobs(50), METHOD, seed=0, resume=True), "resume needs the directory of the run"),
+        (lambda: pq.ReplayStreams(batch_size=8, first_block=8, min_steps=3), "min_steps acts only while blocks grow"),
+        (lambda: pq.ReplayStreams(num_streams=10**12), "at least 1 and at most 1000000, got 1000000000000"),
         (lambda: pq.run(net, blobs(50), METHOD, seed=0, threads=0), "threads must be a whole number of at least 1"),
         (lambda: pq.run(net, blobs(7), METHOD, seed=0), r"batch_size 8 is larger than the data .7 labels."),
-        (lambda: pq.ReplayStreams(num_streams=0), "num_streams must be a whole number of at least 1, got 0"),
+        (lambda: pq.ReplayStreams(num_streams=0), "num_streams must be a whole number .* got 0"),
         (lambda: pq.ReplayStreams(batch_size=-1), "batch_size must be a whole number of at least 1, got -1"),
         (lambda: pq.ReplayStreams(batch_size=8, first_block=3), "first_block must divide the batch size 8, got 3"),
         (lambda: pq.ReplayStreams(min_steps=3), "min_steps acts only while blocks grow"),
@@ -204,7 +252,7 @@ def test_a_mistake_writes_nothing_and_a_run_is_never_overwritten(tmp_path: Path)
     assert not (tmp_path / "new").exists()
     pq.run(net, blobs(50), METHOD, seed=0, out=tmp_path / "run")
     before = {p: p.read_bytes() for p in (tmp_path / "run").iterdir()}
-    with pytest.raises(PreqError, match="already holds a run; choose another"):
+    with pytest.raises(PreqError, match="already holds a run; choose another directory, or resume it"):
         pq.run(net, blobs(50), METHOD, seed=1, out=tmp_path / "run")
     assert before == {p: p.read_bytes() for p in (tmp_path / "run").iterdir()}
     (tmp_path / "file").touch()
@@ -224,12 +272,12 @@ def test_broken_records_are_named(tmp_path: Path) -> None:
     nats = record.path / "nats.npy"
     whole = nats.read_bytes()
     for content, complaint in [(whole[:-8], "nats.npy is damaged"), (b"\x80\x04K\x01.", "nats.npy is damaged"),
-                               (b"", "nats.npy is damaged")]:  # fmt: skip
+                               (b"", "nats.npy is damaged"), (whole[:-1] + b"!", "does not fit")]:  # fmt: skip
         nats.write_bytes(content)
         with pytest.raises(PreqError, match=complaint):
             pq.load(record.path)
     np.save(nats, record.nats[:-1])
-    with pytest.raises(PreqError, match="its arrays differ in length"):
+    with pytest.raises(PreqError, match=r"\(49,\) values where 50 should be"):
         pq.load(record.path)
     nats.unlink()
     with pytest.raises(PreqError, match=r"nats.npy cannot be read"):
@@ -238,9 +286,10 @@ def test_broken_records_are_named(tmp_path: Path) -> None:
     facts = record.path / "record.json"
     for text, complaint in [
         ("{", "is damaged"),
-        ("[]", "not a record of format 1"),
-        ('{"format": 9}', "not a record"),
-        ('{"format": 1}', "missing or unexpected"),
+        ("[]", "is not a record"),
+        ('{"format": 9}', "is not a record"),
+        ('{"checksum": "", "record": {"format": 9}}', "has format 9, this version reads 1"),
+        (facts.read_text().replace('"length": 50', '"length": 49'), "its checksum does not fit its content"),
     ]:
         facts.write_text(text)
         with pytest.raises(PreqError, match=complaint):
@@ -297,3 +346,94 @@ def test_the_public_checks_catch_bad_parts() -> None:
 
     with pytest.raises(AssertionError, match="twice gives different values"):
         check_data(Drifting())
+
+
+class Listed(MethodDefaults):
+    """A user's method, right or wrong."""
+
+    name: ClassVar[str] = "listed"
+    title: ClassVar[str] = "Listed"
+
+    def __init__(self, *events: Event) -> None:
+        self._events = events
+
+    def events(self, length: int, seed: int) -> Iterator[Event]:
+        yield from self._events
+
+
+@pytest.mark.parametrize(
+    ("events", "complaint"),
+    [
+        ([Predict(32, 50)], r"predicts \[32, 50\), but the next label is 0 of 50"),
+        ([Predict(0, 50), Predict(0, 50)], r"predicts \[0, 50\), but the next label is 50 of 50"),
+        ([Predict(0, 8)], "the plan ends at label 8 of 50"),
+        ([], "the plan ends at label 0 of 50"),
+        ([Train(np.arange(8))], r"only \[0, 0\) is revealed"),
+        ([Predict(0, 8), Calibrate(np.arange(9))], r"only \[0, 8\) is revealed"),
+    ],
+)
+def test_a_plan_that_cheats_is_stopped_while_it_runs(events: list[Event], complaint: str) -> None:
+    with pytest.raises(PreqError, match=complaint):
+        pq.run(net, blobs(50), Listed(*events), seed=0)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    method = pq.ReplayStreams(num_streams=np.int64(2), batch_size=np.int32(8))  # type: ignore[arg-type]
+    recipe = pq.Recipe(learning_rate=np.float32(0.01))  # type: ignore[arg-type]
+    data = blobs(50).shuffled(np.int64(1))  # type: ignore[arg-type]
+    record = pq.run(net, data, method, recipe, seed=np.int64(3), out=tmp_path / "run")  # type: ignore[arg-type]
+    assert pq.load(tmp_path / "run").method == record.method
+    assert pq.ChunksFromScratch(split_points=np.array([8, 16])).split_points == (8, 16)  # type: ignore[arg-type]
+
+
+def test_lazy_and_parametrised_models_run_and_are_counted() -> None:
+    def lazy() -> nn.Module:
+        return nn.Sequential(nn.LazyLinear(7), nn.ReLU(), nn.Linear(7, 3))
+
+    def reparametrised() -> nn.Module:
+        return nn.utils.parametrizations.weight_norm(nn.Linear(5, 3))
+
+    for factory in (lazy, reparametrised):
+        record = pq.run(factory, blobs(50), METHOD, seed=0)
+        assert np.array_equal(record.nats, pq.run(factory, blobs(50), METHOD, seed=0).nats)
+        assert record.flops is not None
+        assert record.flops["code"] > 0
+
+
+def test_erm_that_diverges_says_so(tmp_path: Path) -> None:
+    record = pq.run(Breaking, blobs(64), pq.FullDataset(batch_size=8, epochs=2), seed=0, out=tmp_path / "run")
+    assert record.status == "diverged"
+    assert record.heldout is None
+    assert pq.load(tmp_path / "run").status == "diverged"
+
+
+def test_a_run_that_fails_keeps_its_record(tmp_path: Path) -> None:
+    def fail(progress: Progress) -> None:
+        if progress.position >= 16:
+            raise RuntimeError("listener")
+
+    with pytest.raises(RuntimeError, match="listener"):
+        pq.run(net, blobs(6400), METHOD, seed=0, out=tmp_path / "run", listeners=[fail])
+    record = pq.load(tmp_path / "run")
+    assert record.status == "failed"
+    assert 16 <= len(record.nats) < 6400
+
+
+def test_what_appears_beside_a_run_does_not_lose_it(tmp_path: Path) -> None:
+    def litter(progress: Progress) -> None:
+        (tmp_path / "run" / "note.txt").touch()
+
+    assert pq.run(net, blobs(50), METHOD, seed=0, out=tmp_path / "run", listeners=[litter]).status == "finished"
+
+
+def test_a_draw_that_begins_late_leaves_torchs_generator_alone() -> None:
+    class Late(Breaking):
+        def forward(self, inputs: Tensor) -> Tensor:
+            logits = self.linear(inputs)
+            self.steps.add_(int(self.training))
+            return F.dropout(logits) if self.training and self.steps > 5 else logits
+
+    before = torch.get_rng_state()
+    one, other = (pq.run(Late, blobs(64), METHOD, seed=0) for _ in range(2))
+    assert torch.equal(before, torch.get_rng_state())
+    assert np.array_equal(one.nats, other.nats)

@@ -2,9 +2,11 @@
 
 import os
 import sys
+import warnings
+from typing import TextIO
 
 from prequential import __version__
-from prequential.errors import PreqError, unknown_name
+from prequential.errors import PreqError, PreqWarning, unknown_name
 
 COMMANDS = {
     "run": "learn a sequence and print its description length",
@@ -21,7 +23,7 @@ usage: preq COMMAND ...
 
 start here:
   preq run mnist lenet                        MNIST by 8 replay streams, about a minute
-  preq run mnist mypackage.nets:make_net      your own model
+  preq run mnist nets.py:make_net             your own model: a function that returns an nn.Module
   preq COMMAND --help                         every setting, with its default
 """
 
@@ -33,7 +35,10 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read once, when torch is loaded
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        return _dispatch(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            warnings.simplefilter("always", PreqWarning)
+            return _dispatch(arguments)
     except PreqError as error:
         print(f"preq: {error}", file=sys.stderr)
         return EXIT_MISTAKE
@@ -43,6 +48,17 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    print(f"preq: note: {message}", file=sys.stderr)
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -37,7 +37,7 @@ def main_models(arguments: list[str]) -> int:
         model = build(name, (1, 28, 28), 10)
         cost = cost_per_example(model, torch.zeros(2, 1, 28, 28))
         num_parameters = sum(p.numel() for p in model.parameters())
-        table.add_row(name, summary_of(name), f"{num_parameters:,}", f"{cost.train:,.0f}")
+        table.add_row(name, summary_of(name), f"{num_parameters:,}", f"{cost.train:,.0f}" if cost else "–")
     console = Console()
     console.print(table)
     console.print("for 28×28 grey images and 10 classes; your own model: package.module:factory", style="dim")

@@ -1,6 +1,7 @@
 """`preq run DATA MODEL`."""
 
 import json
+import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from prequential.cli import EXIT_DIVERGED, EXIT_INTERRUPTED
+from prequential.cli import EXIT_DIVERGED
 from prequential.cli.parse import UNSET, Count, PathText, Real, Text, Whole, default, parse
 from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
 from prequential.errors import PreqError
@@ -41,7 +42,11 @@ class Run(RecipeFlags, MethodFlags):
     threads: Annotated[str, tyro.conf.arg(metavar="N")] = "auto"
     """CPU threads; auto measures which number is fastest."""
     out: Annotated[PathText, UNSET] = None
-    """Save the record into this directory."""
+    """Keep the record, and checkpoints on the way, in this directory."""
+    resume: Annotated[bool, UNSET] = False
+    """Go on with the run in --out from its last checkpoint; a finished one is printed at once."""
+    checkpoint_seconds: Real = 60.0
+    """How often the state is saved into --out."""
     picture: Annotated[PathText, UNSET] = None
     """Draw the codelength curve into this file (png, svg or pdf)."""
     json: Annotated[bool, UNSET] = False
@@ -52,11 +57,15 @@ def main_run(arguments: list[str]) -> int:
     """Parse, run, print."""
     flags = parse(Run, "run", arguments)
     method, recipe = method_from(flags), recipe_from(find_preset(flags.preset), flags)
-    if flags.threads != "auto" and not flags.threads.isdigit():
+    if flags.threads != "auto" and not flags.threads.isdecimal():
         raise PreqError(f"--threads must be auto or a whole number, got '{flags.threads}'")
+    if flags.resume and flags.out is None:
+        raise PreqError("--resume needs the directory of the run; give --out")
     if flags.picture is not None:
         require_picture_path(Path(flags.picture))
-    if flags.out is not None:
+        if not method.prequential:
+            raise PreqError(f"{method.name} has no codelength to draw; leave --picture out")
+    if flags.out is not None and not flags.resume:
         require_no_run(Path(flags.out))
 
     from prequential.cli.show import ProgressBar, print_result
@@ -66,6 +75,7 @@ def main_run(arguments: list[str]) -> int:
     data = load(flags.data, order_seed=flags.order_seed, data_dir=flags.data_dir)
     if flags.length is not None:
         data = data.take(flags.length)
+    signal_number = 0
     with ProgressBar(method, len(data), plan_seed=flags.plan_seed) as bar:
         try:
             record = run(
@@ -79,10 +89,12 @@ def main_run(arguments: list[str]) -> int:
                 device=flags.device,
                 threads=flags.threads if flags.threads == "auto" else int(flags.threads),
                 out=flags.out,
+                resume=flags.resume,
+                checkpoint_seconds=flags.checkpoint_seconds,
                 listeners=[bar],
             )
         except Interrupted as interrupted:
-            record = interrupted.record
+            record, signal_number = interrupted.record, interrupted.signal_number
     if flags.json:
         print(json.dumps(record.summary()))
     else:
@@ -90,19 +102,26 @@ def main_run(arguments: list[str]) -> int:
     if flags.picture is not None and len(record.nats):
         path = plot_curve(record, flags.picture)
         print(f"picture: {path}", file=sys.stderr if flags.json else sys.stdout)
-    return _status(record, flags)
+    return _status(record, signal_number)
 
 
-def _status(record: Record, flags: Run) -> int:
+def _status(record: Record, signal_number: int) -> int:
     kept = f"; the record is in {record.path}" if record.path else ""
     if record.status == "stopped":
-        print(f"preq: stopped at label {len(record.nats)} of {record.length}{kept}", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        again = ", --resume goes on" if record.path else ""
+        print(f"preq: stopped at label {len(record.nats)} of {record.length}{kept}{again}", file=sys.stderr)
+        return 128 + signal_number
     if record.status == "diverged":
         print(
-            f"preq: diverged: the label at position {len(record.nats) - 1} has no finite codelength{kept}; "
+            f"preq: diverged: {_divergence(record)}{kept}; "
             f"try a smaller --lr (now {record.recipe['learning_rate']:g}) or a larger --eps",
             file=sys.stderr,
         )
         return EXIT_DIVERGED
     return 0
+
+
+def _divergence(record: Record) -> str:
+    if len(record.nats) and not math.isfinite(record.nats[-1]):
+        return f"the label at position {len(record.nats) - 1} has no finite codelength"
+    return "the weights are no numbers any more"

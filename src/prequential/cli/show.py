@@ -7,11 +7,12 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from prequential.methods import METHODS, Method
 from prequential.plan import Plan
+from prequential.progress import Progress as RunProgress
 from prequential.record import Record
-from prequential.recorder import Progress as RunProgress
 from prequential.reference import Published, published
 
 
@@ -64,28 +65,29 @@ class ProgressBar:
 def print_result(record: Record) -> None:
     """The table at the end of a run, with the published row beside it where there is one."""
     row = published(record.data["name"], record.model["name"], record.method["name"])
-    if record.model["width"] != 1 or record.length != 60_000:
+    if row is not None and (record.model["width"] != 1 or record.length != row.length or record.status != "finished"):
         row = None
     title = METHODS[record.method["name"]].title if record.method["name"] in METHODS else record.method["name"]
-    table = Table(title=f"{record.data['name']} · {record.model['name']} · {title}", title_justify="left")
+    table = Table(title=Text(f"{record.data['name']} · {record.model['name']} · {title}"), title_justify="left")
     table.add_column("")
     table.add_column("this run", justify="right")
     if row is not None:
-        table.add_column("paper", justify="right")
+        table.add_column(row.label, justify="right")
     for name, ours, theirs in _rows(record, row):
         table.add_row(name, ours, *([theirs] if row is not None else []))
     console = Console(file=sys.stdout)
     console.print(table)
-    console.print(f"record: {record.path}" if record.path else "the record was not kept; --out DIR keeps it")
+    kept = f"record: {record.path}" if record.path else "the record was not kept; --out DIR keeps it"
+    console.print(kept, markup=False, highlight=False, soft_wrap=True)
 
 
 def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
     heldout, flops = record.heldout or {}, record.flops or {}
     loss, error = heldout.get("loss"), heldout.get("error_rate")
-    their = row or Published("", "", "", None, None, None, None, None)
-    their_bits = their.nats / math.log(2) / 60_000 if their.nats else None
+    their = row or Published("mnist", "", "", None, None, None, None, None)
+    their_bits = their.nats / math.log(2) / their.length if their.nats else None
     return [
-        ("labels", f"{len(record.nats) if record.prequential else record.length:,}", "60,000"),
+        ("labels", f"{len(record.nats) if record.prequential else record.length:,}", f"{their.length:,}"),
         ("codelength, nats", _number(record.codelength, ",.0f"), _number(their.nats, ",.0f")),
         ("bits per label", _number(record.bits_per_label, ".4f"), _number(their_bits, ".4f")),
         ("errors", _number(record.errors, ",d"), _number(their.errors, ",d")),
@@ -93,7 +95,13 @@ def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
         ("held-out error", _number(error, ".2%"), _number(their.heldout_error, ".1%")),
         ("FLOPs", _number(flops.get("code"), ".2g"), _number(their.flops, ".2g")),
         ("seconds", _number(record.seconds, ",.1f"), "–"),
+        ("device", _device(record), "–"),
     ]
+
+
+def _device(record: Record) -> str:
+    device, threads = record.environment["device"], record.environment["threads"]
+    return f"{device}, {threads} thread{'s' if threads > 1 else ''}" if device == "cpu" else str(device)
 
 
 def _number(value: float | None, form: str) -> str:

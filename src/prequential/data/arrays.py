@@ -26,6 +26,7 @@ def from_arrays(
     Args:
         inputs: NumPy array or tensor of any shape, one row per example. uint8 is taken as image
             intensities and scaled; whole numbers of other types (tokens) reach the model as they are.
+            Arrays are not copied: leave them alone while the sequence is in use.
         labels: whole numbers from 0, one per row.
         num_classes: how many classes there are. Default: the largest label plus one.
         heldout: inputs and labels that are only evaluated at the end.
@@ -44,6 +45,8 @@ def from_arrays(
     _require_labels_below(num_classes, stored_labels)
     held = None
     if heldout is not None:
+        if not isinstance(heldout, tuple | list) or len(heldout) != 2:
+            raise PreqError(f"heldout must be a pair (inputs, labels), got {type(heldout).__name__}")
         held = from_arrays(*heldout, num_classes=num_classes, name=f"{name} (held-out)")
         if held.input_shape != tuple(stored_inputs.shape[1:]) or held.stored_inputs.dtype != stored_inputs.dtype:
             raise PreqError(
@@ -97,7 +100,7 @@ def _read_all(dataset: MapDataset) -> tuple[torch.Tensor, torch.Tensor]:
         item = dataset[index]
         if not isinstance(item, tuple | list) or len(item) != 2:
             raise PreqError(f"item {index} of the Dataset must be (input, label), got {type(item).__name__}")
-        value = item[0] if isinstance(item[0], torch.Tensor) else torch.from_numpy(np.array(item[0]))
+        value = _as_tensor(f"the input of item {index}", item[0])
         if inputs and (value.shape != inputs[0].shape or value.dtype != inputs[0].dtype):
             raise PreqError(
                 f"item {index} of the Dataset is {value.dtype} of shape {tuple(value.shape)}, item 0 is "
@@ -107,19 +110,23 @@ def _read_all(dataset: MapDataset) -> tuple[torch.Tensor, torch.Tensor]:
         labels.append(item[1])
     if not inputs:
         raise PreqError("the Dataset is empty; give at least one example")
-    return torch.stack(inputs), torch.from_numpy(np.array([np.asarray(label) for label in labels]))
+    return torch.stack(inputs), _as_tensor("labels", [np.asarray(label).item() for label in labels])
 
 
 def _as_tensor(what: str, values: Arrays) -> torch.Tensor:
     if isinstance(values, torch.Tensor):
         return values.detach().cpu()
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise PreqError(f"{what} must form one array: {error}; make the rows alike") from None
     if array.dtype.kind not in "buif":
         raise PreqError(f"{what} must be numbers, got {array.dtype}; convert them first")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     try:
-        return torch.from_numpy(np.ascontiguousarray(array))
+        contiguous = np.ascontiguousarray(array)
+        return torch.from_numpy(contiguous if contiguous.flags.writeable else contiguous.copy())
     except TypeError:
         raise PreqError(f"{what} of type {array.dtype} are not supported; convert to float32 or int64") from None
 
@@ -132,7 +139,7 @@ def _checked_inputs(inputs: Arrays) -> torch.Tensor:
         raise PreqError(f"inputs must be real numbers, got {tensor.dtype}")
     if tensor.is_floating_point():
         for start in range(0, len(tensor), 4096):
-            finite = torch.isfinite(tensor[start : start + 4096])
+            finite = torch.isfinite(tensor[start : start + 4096].to(torch.float32))
             finite = finite.reshape(len(finite), -1).all(1)
             if not finite.all():
                 position = start + int((~finite).nonzero()[0])

@@ -1,4 +1,4 @@
-"""The idx format of MNIST and its relatives: magic, sizes, then the values, big-endian. No torch."""
+"""The idx format of MNIST and its relatives: magic, sizes, then the values, big-endian."""
 
 import gzip
 import math

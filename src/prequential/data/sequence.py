@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from prequential.data.digest import digest_of, digest_of_tensors
-from prequential.errors import PreqError, require_count
+from prequential.data.digest import digest_of_rows
+from prequential.errors import PreqError, require_count, whole_seed
 from prequential.rng import derive, permutation
 
 
@@ -52,7 +52,7 @@ class DataSequence(Protocol):
         """The labels at these positions, int64."""
 
     def digests(self) -> dict[str, str]:
-        """Fingerprints of `inputs`, `labels` and `order`: equal only if the content is."""
+        """Fingerprints of `inputs` and `labels` in sequence order: equal only if the content is."""
 
 
 def to_network_input(stored: torch.Tensor) -> torch.Tensor:
@@ -111,12 +111,14 @@ class ArraySequence:
             >>> sorted(data.order.tolist())
             [0, 1, 2, 3]
         """
+        seed = whole_seed("the order seed", seed)
         shuffle = torch.from_numpy(permutation(derive(seed, "order"), len(self)))
         return replace(self, order=self.order[shuffle], order_seed=seed)
 
     def take(self, length: int) -> "ArraySequence":
         """The first `length` examples."""
         require_count("length", length)
+        length = int(length)
         if length > len(self):
             raise PreqError(f"length {length} is more than the {len(self)} examples of '{self.name}'")
         return replace(self, order=self.order[:length])
@@ -128,9 +130,8 @@ class ArraySequence:
     @cached_property
     def _digests(self) -> dict[str, str]:
         return {
-            "inputs": digest_of_tensors(self.stored_inputs),
-            "labels": digest_of_tensors(self.stored_labels, self.num_classes),
-            "order": digest_of(self.order.numpy().tobytes()),
+            "inputs": digest_of_rows(self.stored_inputs, self.order),
+            "labels": digest_of_rows(self.stored_labels, self.order, self.num_classes),
         }
 
     def digests(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Data sets by name. The package carries MNIST; a directory the user names is searched first."""
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -11,7 +12,7 @@ import numpy as np
 from prequential.data.arrays import from_arrays
 from prequential.data.idx import read_idx
 from prequential.data.sequence import ArraySequence
-from prequential.errors import PreqError, unknown_name
+from prequential.errors import PreqError, PreqWarning, unknown_name
 
 BUNDLED = Path(str(files("prequential.data"))) / "files"
 
@@ -59,8 +60,10 @@ def user_directory(data_dir: str | Path | None) -> Path | None:
 
 def _mnist_directory(directory: Path | None) -> Path:
     for place in [directory / "MNIST" / "raw", directory / "mnist", directory] if directory else []:
-        if any(place.glob("train-images-idx3-ubyte*")):
+        if any(place.glob("train-*-ubyte*")) or any(place.glob("t10k-*-ubyte*")):
             return place
+    if directory is not None:
+        warnings.warn(f"{directory} holds no MNIST files; the bundled ones are used", PreqWarning, stacklevel=5)
     return BUNDLED
 
 

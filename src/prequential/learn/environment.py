@@ -23,7 +23,7 @@ def find_device(name: str) -> torch.device:
     """The device of that name, if this machine has it."""
     try:
         device = torch.device(name)
-        torch.zeros(1, device=device)
+        torch.zeros(1, device=device).item()
     except Exception as error:  # torch raises a different class for each way to be absent
         present = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
         if torch.backends.mps.is_available():
@@ -33,11 +33,15 @@ def find_device(name: str) -> torch.device:
     return device
 
 
+def require_threads(threads: int | str | None) -> None:
+    """Refuse anything but a whole number, "auto" or None."""
+    if threads is not None and threads != "auto":
+        require_count("threads", threads)
+
+
 def find_num_threads(threads: int | str | None, learner: Learner) -> int | None:
     """The number of threads to use; "auto" tries a few on a copy of the learner."""
     if threads != "auto":
-        if threads is not None:
-            require_count("threads", threads)
         return None if threads is None else int(threads)
     if learner.device.type != "cpu":
         return None

@@ -1,14 +1,14 @@
 """Cost in floating-point operations, counted by torch, times what the plan does."""
 
+import contextlib
 import copy
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from prequential.learn.learner import Learner
+from prequential.learn.randomness import seeded
 from prequential.plan import Counts, Plan
 
 
@@ -26,29 +26,29 @@ class ExampleCost:
         return self.forward * evaluated + self.train * counts.trained_examples
 
 
-def cost_of(plan: Plan, learner: Learner, num_events: int | None = None) -> dict[str, float]:
+def cost_of(plan: Plan, cost: ExampleCost, num_events: int | None, num_heldout: int) -> dict[str, float]:
     """FLOPs of the first `num_events` events: `code`, and apart from it `heldout`.
 
     What the codelength needs is `code`; a closing stage and the evaluation are `heldout`.
     """
-    cost = cost_per_example(learner.model, learner.inputs(np.zeros(2, np.int64)))
     done = plan.counts(num_events)
     code = plan.without_heldout().counts(num_events)
-    evaluated = len(learner.data.heldout or ()) if done.evaluates else 0
+    evaluated = num_heldout if done.evaluates else 0
     return {"code": cost.of(code), "heldout": cost.of(done - code) + cost.forward * evaluated}
 
 
-def cost_per_example(model: nn.Module, inputs: Tensor) -> ExampleCost:
-    """FLOPs per example, counted on the meta device, or on the real batch where that fails.
+def cost_per_example(model: nn.Module, inputs: Tensor) -> ExampleCost | None:
+    """FLOPs per example, counted on the meta device, or on the real batch where that fails, else None.
 
     Example:
-        >>> cost_per_example(nn.Linear(10, 3), torch.zeros(4, 10)).forward
-        60.0
+        >>> cost_per_example(nn.Linear(10, 3), torch.zeros(4, 10))
+        ExampleCost(forward=60.0, train=120.0)
     """
-    try:
-        return _count(copy.deepcopy(model).to("meta"), inputs.to("meta"))
-    except Exception:  # a model that branches on values cannot run without data; the real batch decides
-        return _count(copy.deepcopy(model), inputs)
+    with seeded(0, "flops", 0, inputs.device):
+        for device in ("meta", inputs.device):  # a model that branches on values cannot run without data
+            with contextlib.suppress(Exception):
+                return _count(copy.deepcopy(model).to(device), inputs.to(device))
+    return None
 
 
 def _count(model: nn.Module, inputs: Tensor) -> ExampleCost:
@@ -60,6 +60,5 @@ def _count(model: nn.Module, inputs: Tensor) -> ExampleCost:
     with train_counter:
         logits = model.train()(inputs)
         labels = torch.zeros(len(inputs), dtype=torch.int64, device=logits.device)
-        weights = [p for p in model.parameters() if p.requires_grad]
-        torch.autograd.grad(F.cross_entropy(logits, labels), weights, allow_unused=True)
+        torch.autograd.backward(F.cross_entropy(logits, labels))
     return ExampleCost(forward_counter.get_total_flops() / len(inputs), train_counter.get_total_flops() / len(inputs))

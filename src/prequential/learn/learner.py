@@ -7,14 +7,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.parameter import is_lazy
 from torch.nn.utils import convert_conv2d_weight_memory_format
 
 from prequential.data.sequence import DataSequence, to_network_input
-from prequential.errors import PreqError
 from prequential.events import Indices
 from prequential.learn import functional
 from prequential.learn.optimizers import make_optimizer, reset
-from prequential.learn.randomness import draws_when_training, seeded
+from prequential.learn.probe import probe_model
+from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.models import ModelFactory, build, name_of
 from prequential.plan import is_span
@@ -72,10 +73,17 @@ class Learner:
         self.optimizer = make_optimizer(recipe, self._weights)
         self.beta_optimizer = make_optimizer(recipe, [self.beta], rate_factor=calibration_rate_factor, decay=False)
         self.num_steps = 0
-        probe = self.inputs(np.zeros(2, np.int64))
-        require_logits(self.averaged, probe, data.num_classes, name_of(factory))
-        self._draws = draws_when_training(copy.deepcopy(self.model), probe)
+        self._draws = True
         self._at_hand: tuple[tuple[int, int], Tensor] | None = None
+
+    def probe(self, num_examples: int) -> None:
+        """Try the model on a batch of that size before any work is done, and see whether it draws."""
+        inputs = self.inputs(np.zeros(num_examples, np.int64))
+        self._draws = probe_model(self.model, inputs, self.data.num_classes, name_of(self.factory))
+
+    def is_finite(self) -> bool:
+        """Whether every averaged weight is a finite number."""
+        return all(bool(tensor.isfinite().all()) for tensor in self._tracked[1])
 
     def inputs(self, positions: Indices) -> Tensor:
         """The clean inputs at these positions, ready for the network."""
@@ -88,9 +96,11 @@ class Learner:
         return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
 
     def _fresh_model(self, event: int) -> nn.Module:
-        with seeded(self.seed, "initialise", event):
+        with seeded(self.seed, "initialise", event, self.device):
             model = build(self.factory, self.data.input_shape, self.data.num_classes, width=self.width)
-        model.to(self.device, self.dtype)
+            if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
+                model.eval()(to_network_input(self.data.inputs(np.zeros(1, np.int64))))
+        model.to(self.device, self.dtype).train()
         return convert_conv2d_weight_memory_format(model, torch.channels_last)
 
     @torch.no_grad()
@@ -211,25 +221,6 @@ class Learner:
             loss -= float(log_probabilities.gather(1, labels[:, None]).sum())
             errors += int((log_probabilities.argmax(1) != labels).sum())
         return {"loss": loss / len(heldout), "error_rate": errors / len(heldout)}
-
-
-def require_logits(model: nn.Module, inputs: Tensor, num_classes: int, name: str) -> None:
-    """Refuse a model that fails on the data's inputs or does not give one logit per class."""
-    shape = tuple(inputs.shape[1:])
-    try:
-        with torch.no_grad():
-            logits = model(inputs)
-    except PreqError:
-        raise
-    except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise PreqError(f"the model '{name}' fails on inputs of shape {shape}: {reason}") from error
-    if not isinstance(logits, Tensor) or logits.shape != (len(inputs), num_classes):
-        got = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else type(logits).__name__
-        raise PreqError(
-            f"the model '{name}' gives {got} for one input, wanted ({num_classes},): "
-            f"one logit for each of the {num_classes} classes; change its last layer"
-        )
 
 
 def _tensors(model: nn.Module, *, floating: bool) -> list[Tensor]:

@@ -1,17 +1,24 @@
-"""torch's default generator, seeded for one event and put back afterwards."""
+"""torch's default generators, seeded for one event and put back afterwards."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import nn
 
 from prequential.rng import derive
 
 
+def generators(device: torch.device | None = None) -> list[torch.Generator]:
+    """The generators a module may draw from: the CPU's, and that of its device."""
+    if device is None or device.type != "cuda":
+        return [torch.default_generator]
+    torch.cuda.current_device()  # the generators are there once CUDA is
+    return [torch.default_generator, torch.cuda.default_generators[device.index or 0]]
+
+
 @contextmanager
 def seeded(seed: int, purpose: str, event: int, device: torch.device | None = None) -> Iterator[None]:
-    """Inside, torch's default generator depends only on (seed, purpose, event).
+    """Inside, torch's default generators depend only on (seed, purpose, event).
 
     Example:
         >>> before = torch.get_rng_state()
@@ -20,23 +27,28 @@ def seeded(seed: int, purpose: str, event: int, device: torch.device | None = No
         >>> bool(torch.equal(torch.get_rng_state(), before))
         True
     """
-    devices = [device] if device is not None and device.type != "cpu" else []
-    with torch.random.fork_rng(devices, device_type=devices[0].type if devices else "cuda"):
-        torch.manual_seed(derive(seed, purpose, event))
+    owned = [(generator, generator.get_state()) for generator in generators(device)]
+    key = derive(seed, purpose, event)
+    for generator, _ in owned:
+        generator.manual_seed(key)
+    try:
         yield
+    finally:
+        for generator, state in owned:
+            generator.set_state(state)
 
 
-def draws_when_training(model: nn.Module, inputs: torch.Tensor) -> bool:
-    """Whether a training forward pass draws from torch's default generator (dropout does).
+class DrawDetector:
+    """Whether anything was drawn inside, from any of the default generators."""
 
-    `model` is left in training mode and its statistics move: give a copy.
-    """
-    generator = torch.default_generator
-    if inputs.device.type == "cuda":
-        generator = torch.cuda.default_generators[inputs.device.index or 0]
-    before = generator.get_state()
-    with torch.no_grad():
-        model.train()(inputs)
-    drew = not torch.equal(before, generator.get_state())
-    generator.set_state(before)
-    return drew
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self.drew = False
+
+    def __enter__(self) -> "DrawDetector":
+        self._before = [generator.get_state() for generator in generators(self._device)]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        after = [generator.get_state() for generator in generators(self._device)]
+        self.drew = any(not torch.equal(b, a) for b, a in zip(self._before, after, strict=True))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from prequential.errors import require_number, unknown_name
+from prequential.settings import use_plain_numbers
 
 OPTIMIZERS = ("adamw", "rmsprop", "sgd")
 
@@ -34,6 +35,7 @@ class Recipe:
     """Smoothing of the training targets; what is charged never sees it."""
 
     def __post_init__(self) -> None:
+        use_plain_numbers(self)
         if self.optimizer not in OPTIMIZERS:
             raise unknown_name("optimizer", self.optimizer, OPTIMIZERS)
         require_number("learning_rate", self.learning_rate, above=0)

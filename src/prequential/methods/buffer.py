@@ -7,10 +7,11 @@ import numpy as np
 
 from prequential.errors import PreqError, require_count, unknown_name
 from prequential.events import Indices
-from prequential.methods.minibatch import MiniBatches, Replay
+from prequential.methods.minibatch import MOST_REPLAYS, MiniBatches, Replay
 from prequential.rng import derive, integers_below, uniforms
 
 REPLACEMENTS = ("fifo", "reservoir")
+INSERTED_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class ReplayBuffer(MiniBatches):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_count("num_replays", self.num_replays)
+        require_count("num_replays", self.num_replays, at_most=MOST_REPLAYS)
         if self.replacement not in REPLACEMENTS:
             raise unknown_name("replacement", self.replacement, REPLACEMENTS)
         if self.capacity is not None:
@@ -50,24 +51,37 @@ class ReplayBuffer(MiniBatches):
     def replays_per_label(self) -> int:
         return self.num_replays
 
-    def replay(self, seed: int) -> Replay:
+    def replay(self, seed: int, start: int = 0) -> Replay:
         draw_key, reservoir_key = derive(seed, "buffer draws"), derive(seed, "reservoir")
-        reservoir = np.empty(self.capacity or 0, np.int64)
+        reservoir: Indices | None = None
 
-        def slots(start: int, stop: int, held: int) -> Indices:
-            counters = np.arange(start * self.num_replays, stop * self.num_replays)
+        def slots(begin: int, end: int, held: int) -> Indices:
+            counters = np.arange(begin * self.num_replays, end * self.num_replays)
             return integers_below(held, draw_key, counters)
 
-        def from_newest(start: int, stop: int) -> Indices:
-            held = min(stop, self.capacity or stop)
-            return stop - held + slots(start, stop, held)
+        def from_newest(begin: int, end: int) -> Indices:
+            held = min(end, self.capacity or end)
+            return end - held + slots(begin, end, held)
 
-        def from_reservoir(start: int, stop: int) -> Indices:
-            new = np.arange(start, stop)
-            drawn = (uniforms(reservoir_key, new) * (new + 1)).astype(np.int64)
-            slot = np.where(new < len(reservoir), new, drawn)
-            kept = slot < len(reservoir)
+        def insert(begin: int, end: int) -> None:
+            nonlocal reservoir
+            if self.capacity is None or end <= self.capacity:
+                return
+            if reservoir is None:
+                reservoir = np.arange(self.capacity)
+            new = np.arange(max(begin, self.capacity), end)
+            slot = (uniforms(reservoir_key, new) * (new + 1)).astype(np.int64)
+            kept = slot < self.capacity
             reservoir[slot[kept]] = new[kept]  # where two land in one slot, NumPy keeps the later one
-            return reservoir[slots(start, stop, min(stop, len(reservoir)))]
 
-        return from_reservoir if self.replacement == "reservoir" else from_newest
+        def from_reservoir(begin: int, end: int) -> Indices:
+            insert(begin, end)
+            if reservoir is None:
+                return slots(begin, end, end)
+            return reservoir[slots(begin, end, len(reservoir))]
+
+        if self.replacement != "reservoir":
+            return from_newest
+        for begin in range(0, start, INSERTED_AT_ONCE):
+            insert(begin, min(begin + INSERTED_AT_ONCE, start))
+        return from_reservoir

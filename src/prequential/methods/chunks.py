@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import ClassVar
 
@@ -10,8 +11,10 @@ import numpy as np
 
 from prequential.errors import PreqError, require_count, require_number
 from prequential.events import Calibrate, Evaluate, Event, Predict, Reinit, ShrinkPerturb, Train
-from prequential.methods.method import MethodDefaults, cut_into_batches, require_batch_fits
+from prequential.methods.method import MethodDefaults, cut_into_batches, num_batches, require_batch_fits
+from prequential.methods.parts import Part, enter_parts, events_of
 from prequential.rng import derive, permutation, uniforms
+from prequential.settings import use_plain_numbers
 
 PREDICT_SIZE = 512
 """Labels predicted by one event: nothing is learned between them, this only bounds memory."""
@@ -36,14 +39,16 @@ class Chunks(MethodDefaults):
     """Calibrate the temperature on 10 % of the past; otherwise all of it trains."""
 
     def __post_init__(self) -> None:
+        use_plain_numbers(self)
         require_count("batch_size", self.batch_size)
         require_count("epochs", self.epochs)
         if self.split_points is None:
             return
-        if not self.split_points:
+        if not len(self.split_points):
             raise PreqError("split points must be at least one position, got none; leave them out for 64, 128, …")
         for point in self.split_points:
             require_count("a split point", point)
+        object.__setattr__(self, "split_points", tuple(map(int, self.split_points)))
         for before, after in pairwise(self.split_points):
             if after <= before:
                 repair = f"remove the repeated {after}" if after == before else "sort them"
@@ -64,41 +69,52 @@ class Chunks(MethodDefaults):
         return [point for point in points if point < length]
 
     def events(self, length: int, seed: int) -> Iterator[Event]:
+        return events_of(self._parts(length, seed))
+
+    def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
+        return enter_parts(self._parts(length, seed), start)
+
+    def _parts(self, length: int, seed: int) -> Iterator[Part]:
+        """The uniform beginning, then stage (epoch by epoch) and prediction in turn."""
         require_batch_fits(self.batch_size, length)
         splits = self.splits(length)
         bounds = [*splits, length]
-        yield from _predict(0, bounds[0], uniform=True)
+        yield _predict(0, bounds[0], uniform=True)
         for split, next_split in pairwise(bounds):
             yield from self.stage(split, seed, is_first=split == splits[0])
-            yield from _predict(split, next_split)
+            yield _predict(split, next_split)
 
     def closing(self, length: int, seed: int) -> Iterator[Event]:
-        yield from self.stage(length, seed, is_first=not self.splits(length))
+        yield from events_of(self.stage(length, seed, is_first=not self.splits(length)))
         yield Evaluate()
 
-    def stage(self, split: int, seed: int, *, is_first: bool) -> Iterator[Event]:
+    def stage(self, split: int, seed: int, *, is_first: bool) -> Iterator[Part]:
         """Train on the positions before `split`, with one step on the temperature per step."""
-        yield from self.begin_stage(is_first)
+        begin = list(self.begin_stage(is_first))
+        yield len(begin), lambda: iter(begin)
         past = np.arange(split)
         held_back = uniforms(derive(seed, "held back"), past) < 0.1 * self.calibrate
         training, calibration = past[~held_back], past[held_back]
+        num_steps = num_batches(len(training), self.batch_size)
         size = min(self.batch_size, len(calibration))
-        num_steps = 0
-        for epoch in range(self.epochs):
+
+        def one_epoch(epoch: int) -> Iterator[Event]:
             order = permutation(derive(seed, f"epochs before {split}", epoch), len(training))
-            for batch in cut_into_batches(training[order], self.batch_size):
-                if len(batch) == 1 < self.batch_size:
-                    continue
+            for step, batch in enumerate(cut_into_batches(training[order], self.batch_size), epoch * num_steps):
                 yield Train(batch)
                 if size:
-                    places = (np.arange(size) + num_steps * size) % len(calibration)
-                    yield Calibrate(calibration[places])
-                num_steps += 1
+                    yield Calibrate(calibration[(np.arange(size) + step * size) % len(calibration)])
+
+        for epoch in range(self.epochs):
+            yield num_steps * (2 if size else 1), partial(one_epoch, epoch)
 
 
-def _predict(start: int, stop: int, *, uniform: bool = False) -> Iterator[Event]:
-    for begin in range(start, stop, PREDICT_SIZE):
-        yield Predict(begin, min(begin + PREDICT_SIZE, stop), uniform)
+def _predict(start: int, stop: int, *, uniform: bool = False) -> Part:
+    def pieces() -> Iterator[Event]:
+        for begin in range(start, stop, PREDICT_SIZE):
+            yield Predict(begin, min(begin + PREDICT_SIZE, stop), uniform)
+
+    return -(-(stop - start) // PREDICT_SIZE), pieces
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from prequential.errors import require_count
 from prequential.events import Event, Train
-from prequential.methods.method import MethodDefaults, cut_into_batches, require_batch_fits
+from prequential.methods.method import MethodDefaults, cut_into_batches, num_batches, require_batch_fits
+from prequential.methods.parts import Part, enter_parts, events_of
 from prequential.rng import derive, permutation
+from prequential.settings import use_plain_numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +30,22 @@ class FullDataset(MethodDefaults):
     """Passes over the data."""
 
     def __post_init__(self) -> None:
+        use_plain_numbers(self)
         require_count("batch_size", self.batch_size)
         require_count("epochs", self.epochs)
 
     def events(self, length: int, seed: int) -> Iterator[Event]:
+        return events_of(self._parts(length, seed))
+
+    def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
+        return enter_parts(self._parts(length, seed), start)
+
+    def _parts(self, length: int, seed: int) -> Iterator[Part]:
         require_batch_fits(self.batch_size, length)
-        for epoch in range(self.epochs):
+
+        def one_epoch(epoch: int) -> Iterator[Event]:
             order = permutation(derive(seed, "epochs", epoch), length)
-            yield from map(Train, cut_into_batches(order, self.batch_size))
+            return map(Train, cut_into_batches(order, self.batch_size))
+
+        for epoch in range(self.epochs):
+            yield num_batches(length, self.batch_size), partial(one_epoch, epoch)

@@ -1,5 +1,6 @@
 """What a method is: settings that turn a length and a seed into events."""
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar, Protocol
 
@@ -34,6 +35,12 @@ class Method(Protocol):
     def closing(self, length: int, seed: int) -> Iterator[Event]:
         """What follows when there is held-out data; ends in Evaluate."""
 
+    def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
+        """The events from some event at or before number `start` on, and that event's number.
+
+        It is what makes resuming a long plan fast; going on from event 0 is always right.
+        """
+
 
 class MethodDefaults:
     """What most methods share: they are prequential, calibrate at factor 1 and close with Evaluate."""
@@ -44,14 +51,22 @@ class MethodDefaults:
     def calibration_rate_factor(self) -> float:
         return 1.0
 
+    @abstractmethod
+    def events(self, length: int, seed: int) -> Iterator[Event]:
+        """See `Method`."""
+
     def closing(self, length: int, seed: int) -> Iterator[Event]:
         yield Evaluate()
+
+    def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
+        return self.events(length, seed), 0
 
 
 def cut_into_batches(indices: Indices, batch_size: int) -> list[Indices]:
     """Batches of `batch_size` in order; a single left-over example joins the batch before it.
 
-    Batch normalisation cannot train on one example, so no batch has one unless the batch size is 1.
+    Batch normalisation cannot train on one example, so no batch has one unless the batch size is 1;
+    an example that is all alone makes no batch.
 
     Example:
         >>> [batch.tolist() for batch in cut_into_batches(np.arange(5), 2)]
@@ -60,7 +75,18 @@ def cut_into_batches(indices: Indices, batch_size: int) -> list[Indices]:
     stops = list(range(batch_size, len(indices), batch_size))
     if stops and batch_size > 1 and len(indices) - stops[-1] == 1:
         stops.pop()
-    return [batch for batch in np.split(indices, stops) if len(batch)]
+    return [batch for batch in np.split(indices, stops) if len(batch) >= min(2, batch_size)]
+
+
+def num_batches(num_examples: int, batch_size: int) -> int:
+    """How many batches `cut_into_batches` makes of that many examples.
+
+    Example:
+        >>> num_batches(5, 2), num_batches(6, 2), num_batches(1, 2)
+        (2, 3, 0)
+    """
+    whole, left = divmod(num_examples, batch_size)
+    return whole + (left > 1)
 
 
 def require_batch_fits(batch_size: int, length: int) -> None:

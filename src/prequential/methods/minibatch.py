@@ -11,6 +11,9 @@ from prequential.errors import PreqError, require_count
 from prequential.events import Calibrate, Event, Indices, Predict, Train
 from prequential.methods.method import MethodDefaults, cut_into_batches, require_batch_fits
 from prequential.rng import derive, integers_below
+from prequential.settings import use_plain_numbers
+
+MOST_REPLAYS = 1_000_000
 
 Replay = Callable[[int, int], Indices]
 """replay(start, stop): the K·(stop − start) examples replayed when the frontier moves from start to stop.
@@ -31,16 +34,17 @@ class MiniBatches(MethodDefaults):
     """Forward calibration of the softmax temperature."""
 
     def __post_init__(self) -> None:
+        use_plain_numbers(self)
         require_count("batch_size", self.batch_size)
         require_count("min_steps", self.min_steps, at_least=0)
         if self.first_block is not None:
             require_count("first_block", self.first_block)
             if self.batch_size % self.first_block:
                 raise PreqError(f"first_block must divide the batch size {self.batch_size}, got {self.first_block}")
-        elif self.min_steps:
+        if self.min_steps and self.unit == self.batch_size:
             raise PreqError(
-                f"min_steps acts only while blocks grow, got min_steps={self.min_steps} and no first_block; "
-                f"set first_block (a divisor of {self.batch_size}) as well"
+                f"min_steps acts only while blocks grow, got min_steps={self.min_steps} and blocks of "
+                f"{self.batch_size} from the start; set first_block (a smaller divisor of {self.batch_size}) as well"
             )
 
     @property
@@ -49,8 +53,8 @@ class MiniBatches(MethodDefaults):
         """K: replayed examples per new one."""
 
     @abstractmethod
-    def replay(self, seed: int) -> Replay:
-        """A fresh replay from the beginning of the sequence."""
+    def replay(self, seed: int, start: int = 0) -> Replay:
+        """A replay as it is when the frontier has reached `start`, a multiple of the unit."""
 
     @property
     def unit(self) -> int:
@@ -59,11 +63,10 @@ class MiniBatches(MethodDefaults):
 
     @property
     def calibration_rate_factor(self) -> float:
-        return math.sqrt(self.replays_per_label + 1)
+        return math.sqrt(self._factor)
 
-    def time_steps(self, length: int) -> Iterator[tuple[int, int]]:
+    def time_steps(self, length: int, start: int = 0) -> Iterator[tuple[int, int]]:
         """Spans of Δ = u·clip(⌊t/(8u)⌋, 1, B/u) labels; the last one takes what is left."""
-        start = 0
         while start < length:
             units = min(max(start // (8 * self.unit), 1), self.batch_size // self.unit)
             stop = min(start + self.unit * units, length)
@@ -72,23 +75,51 @@ class MiniBatches(MethodDefaults):
 
     def events(self, length: int, seed: int) -> Iterator[Event]:
         require_batch_fits(self.batch_size, length)
-        replay = self.replay(seed)
-        waiting: Indices = np.empty(0, np.int64)
+        return self._walk(length, seed, 0, np.empty(0, np.int64), self.replay(seed))
+
+    def _walk(self, length: int, seed: int, start: int, waiting: Indices, replay: Replay) -> Iterator[Event]:
         num_extra = 0
-        for start, stop in self.time_steps(length):
-            new = np.arange(start, stop)
-            yield Predict(start, stop)
+        for begin, end in self.time_steps(length, start):
+            new = np.arange(begin, end)
+            yield Predict(begin, end)
             if self.calibrate:
                 yield Calibrate(new)
-            waiting = np.concatenate([new, waiting, replay(start, stop)])
-            ready = len(waiting) if stop == length else len(waiting) // self.batch_size * self.batch_size
+            waiting = np.concatenate([new, waiting, replay(begin, end)])
+            ready = len(waiting) if end == length else len(waiting) // self.batch_size * self.batch_size
             batches = cut_into_batches(waiting[:ready], self.batch_size)
             waiting = waiting[ready:]
             yield from map(Train, batches)
-            if stop - start < self.batch_size and stop < length:
-                for _ in range(self.min_steps - len(batches)):
-                    yield Train(self._uniform_batch(stop, seed, num_extra))
-                    num_extra += 1
+            for _ in range(self._num_extra_steps(begin, end, length, len(batches))):
+                yield Train(self._uniform_batch(end, seed, num_extra))
+                num_extra += 1
+
+    def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
+        """Blocks that have grown to the batch size are all alike, so whole time steps can be jumped over."""
+        num_events = num_waiting = 0
+        for begin, end in self.time_steps(length):
+            if end - begin == self.batch_size or end == length:
+                break
+            num_batches, num_waiting = divmod(num_waiting + (end - begin) * self._factor, self.batch_size)
+            num_extra = self._num_extra_steps(begin, end, length, num_batches)
+            num_events += 1 + self.calibrate + num_batches + num_extra
+        per_step = 1 + self.calibrate + self._factor
+        jumped = min((start - num_events) // per_step, (length - begin - 1) // self.batch_size)
+        if jumped < 1:
+            return self.events(length, seed), 0
+        before = begin + (jumped - 1) * self.batch_size
+        replay = self.replay(seed, before)
+        replayed = replay(before, before + self.batch_size)
+        waiting = replayed[len(replayed) - num_waiting :]
+        walk = self._walk(length, seed, before + self.batch_size, waiting, replay)
+        return walk, num_events + jumped * per_step
+
+    @property
+    def _factor(self) -> int:
+        return self.replays_per_label + 1
+
+    def _num_extra_steps(self, begin: int, end: int, length: int, num_batches: int) -> int:
+        growing = end - begin < self.batch_size and end < length
+        return max(0, self.min_steps - num_batches) if growing else 0
 
     def _uniform_batch(self, frontier: int, seed: int, number: int) -> Indices:
         counters = np.arange(self.batch_size) + number * self.batch_size

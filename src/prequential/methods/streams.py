@@ -4,12 +4,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prequential.errors import require_count
 from prequential.events import Indices
 from prequential.methods.ages import UNIFORM, AgeLaw
-from prequential.methods.minibatch import MiniBatches, Replay
+from prequential.methods.minibatch import MOST_REPLAYS, MiniBatches, Replay
 from prequential.rng import derive, uniforms
+
+SCANNED_MOVES = 1 << 14
+"""Moves looked at together when a replay is entered far from its beginning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,32 +43,40 @@ class ReplayStreams(MiniBatches):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_count("num_streams", self.num_streams)
+        require_count("num_streams", self.num_streams, at_most=MOST_REPLAYS)
 
     @property
     def replays_per_label(self) -> int:
         return self.num_streams
 
-    def replay(self, seed: int) -> Replay:
+    def replay(self, seed: int, start: int = 0) -> Replay:
         key = derive(seed, "stream resets")
         streams = np.arange(self.num_streams)
         positions = np.zeros(self.num_streams, np.int64)
         mass = 0.0
 
-        def read(start: int, stop: int) -> Indices:
+        def resets(begin: int, end: int) -> tuple[Indices, NDArray[np.bool_]]:
+            """The moves that take the frontier from `begin` to `end`, and who goes back to 0 in each."""
             nonlocal mass
-            moves = np.arange(start, stop, self.unit)
-            added = np.add.reduceat(self.age_law.weights(np.arange(start + 1, stop + 1)), moves - start)
-            masses = mass + np.cumsum(added)
+            moves = np.arange(begin, end, self.unit)
+            added = np.add.reduceat(self.age_law.weights(np.arange(begin + 1, end + 1)), moves - begin)
+            masses = np.cumsum(np.append(mass, added))[1:]
             mass = float(masses[-1])
             draws = uniforms(key, moves[:, None] // self.unit * self.num_streams + streams)
-            resets = draws * masses[:, None] < added[:, None]
+            return moves, draws * masses[:, None] < added[:, None]
+
+        def read(begin: int, end: int) -> Indices:
             reads = []
-            for move, reset in zip(moves, resets, strict=True):
-                size = min(self.unit, stop - int(move))
+            for move, reset in zip(*resets(begin, end), strict=True):
+                size = min(self.unit, end - int(move))
                 positions[reset] = 0
                 reads.append(positions[:, None] + np.arange(size))
                 positions[:] += size
             return np.concatenate(reads, axis=1).ravel()
 
+        for begin in range(0, start, SCANNED_MOVES * self.unit):
+            end = min(begin + SCANNED_MOVES * self.unit, start)
+            moves, reset = resets(begin, end)
+            last = moves[len(moves) - 1 - np.argmax(reset[::-1], axis=0)]
+            positions[:] = np.where(reset.any(axis=0), end - last, positions + end - begin)
         return read

@@ -6,11 +6,13 @@ To add a model, write such a function and list it in MODELS.
 """
 
 import importlib
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from torch import nn
@@ -43,18 +45,31 @@ def find_factory(name: str) -> ModelFactory:
             raise unknown_name("model", name, [*MODELS, "package.module:factory"])
         return MODELS[name]
     module_name, _, attribute = name.partition(":")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        factory = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, ValueError) as error:
-        raise PreqError(f"cannot import '{module_name}' for the model '{name}': {error}") from None
-    except AttributeError:
-        raise PreqError(f"module '{module_name}' has no '{attribute}'; write package.module:factory") from None
+    module = _import(module_name, name)
+    if not hasattr(module, attribute):
+        raise PreqError(f"module '{module_name}' has no '{attribute}'; write package.module:factory")
+    factory = getattr(module, attribute)
     if not callable(factory):
         raise PreqError(f"'{name}' is a {type(factory).__name__}; name a function or class that returns an nn.Module")
     found: ModelFactory = factory
     return found
+
+
+def _import(module_name: str, name: str) -> ModuleType:
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        if not module_name.endswith(".py"):
+            return importlib.import_module(module_name)
+        spec = importlib.util.spec_from_file_location(Path(module_name).stem, module_name)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    except Exception as error:  # the user's code may fail in any way
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise PreqError(f"cannot import '{module_name}' for the model '{name}' ({reason})") from error
 
 
 def name_of(factory: str | ModelFactory) -> str:
@@ -101,7 +116,13 @@ def build(
     wanted = _parameters(factory)
     if width != 1.0 and "width" not in wanted:
         raise PreqError(f"the model '{name}' has no width to scale, got width {width:g}; leave it out")
-    model = factory(**{key: value for key, value in offered.items() if key in wanted})
+    try:
+        model = factory(**{key: value for key, value in offered.items() if key in wanted})
+    except PreqError:
+        raise
+    except Exception as error:  # the user's code may fail in any way
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise PreqError(f"the model '{name}' could not be built ({reason})") from error
     if not isinstance(model, nn.Module):
         raise PreqError(f"the model '{name}' returned a {type(model).__name__}, not an nn.Module")
     return model

@@ -1,6 +1,7 @@
 """The codelength curve of one run."""
 
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ INK, OURS, PAPER, FAINT = "#222222", "#0072b2", "#d55e00", "#999999"
 
 
 def require_picture_path(path: Path) -> None:
-    """Refuse a file name that no picture can have."""
+    """Refuse a file that no picture can be written to."""
     if path.suffix.lower() not in FORMATS:
         raise PreqError(f"a picture is {', '.join(FORMATS)}, got '{path.name}'; end the name in one of them")
+    above = next(parent for parent in path.absolute().parents if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK) or path.is_dir():
+        raise PreqError(f"the picture {path} cannot be written; choose another place")
 
 
 def plot_curve(record: Record, path: str | Path) -> Path:
@@ -47,8 +51,8 @@ def _draw_codelength(axes: Any, record: Record) -> None:
     uniform = math.log(record.num_classes)
     axes.plot(positions[keep], positions[keep] * uniform, color=FAINT, linestyle=":", label="uniform code")
     row = published(record.data["name"], record.model["name"], record.method["name"])
-    if row is not None and row.nats is not None and len(record.nats) == 60_000:
-        axes.axhline(row.nats, color=PAPER, linestyle="--", linewidth=1.2, label=f"paper: {row.nats:,.0f} nats")
+    if row is not None and row.nats is not None and len(record.nats) == row.length:
+        axes.axhline(row.nats, color=PAPER, linestyle="--", linewidth=1.2, label=f"{row.label}: {row.nats:,.0f} nats")
     _finish(axes, "labels coded", "codelength [nats]")
     axes.legend(frameon=False, fontsize=9, loc="upper left")
 

@@ -1,0 +1,157 @@
+"""Files that survive crashes: replaced atomically, arrays written in place, a lock that dies with its owner."""
+
+import errno
+import hashlib
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prequential.errors import PreqError
+
+HEADER_SIZE = 128
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file so that a crash at any moment leaves the old content or the new, both whole."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_directory(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise PreqError(f"cannot write {path}: {error.strerror}; make room or choose another place") from error
+
+
+def sync_directory(path: Path) -> None:
+    """Make renames and removals in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class ArrayFile:
+    """A one-dimensional .npy file of fixed length, written piece by piece. Memory does not hold it."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any], length: int, *, create: bool) -> None:
+        self.path, self.dtype, self.length = path, dtype, length
+        try:
+            self._file = path.open("w+b" if create else "r+b", buffering=0)
+            if create:
+                self._file.write(_header(dtype, length))
+                _reserve(self._file.fileno(), HEADER_SIZE + length * dtype.itemsize)
+        except OSError as error:
+            raise PreqError(f"cannot write {path}: {error.strerror}; make room or choose another place") from None
+
+    def write(self, start: int, values: NDArray[Any]) -> None:
+        """Put values at `start` and after."""
+        content = np.ascontiguousarray(values, self.dtype).tobytes()
+        try:
+            written = os.pwrite(self._file.fileno(), content, HEADER_SIZE + start * self.dtype.itemsize)
+            if written != len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise PreqError(f"cannot write {self.path}: {error.strerror}; the last checkpoint is whole") from None
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        """The values from `start` to `stop`."""
+        size = (stop - start) * self.dtype.itemsize
+        content = os.pread(self._file.fileno(), size, HEADER_SIZE + start * self.dtype.itemsize)
+        if len(content) != size:
+            raise PreqError(f"{self.path} is truncated: {len(content)} bytes where {size} should be")
+        return np.frombuffer(content, self.dtype)
+
+    def sync(self) -> None:
+        """Make what was written durable."""
+        os.fsync(self._file.fileno())
+
+    def close(self, length: int | None = None) -> None:
+        """Close the file, cut to `length` values where one is given."""
+        if length is not None:
+            os.pwrite(self._file.fileno(), _header(self.dtype, length), 0)
+            os.ftruncate(self._file.fileno(), HEADER_SIZE + length * self.dtype.itemsize)
+            self.sync()
+        self._file.close()
+
+
+class ArrayMemory:
+    """The same, in memory."""
+
+    def __init__(self, dtype: np.dtype[Any], length: int) -> None:
+        self._values = np.empty(length, dtype)
+
+    def write(self, start: int, values: NDArray[Any]) -> None:
+        self._values[start : start + len(values)] = values
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        return self._values[start:stop].copy()
+
+    def sync(self) -> None:
+        """Nothing to do."""
+
+    def close(self, length: int | None = None) -> None:
+        """Nothing to do."""
+
+
+def _header(dtype: np.dtype[Any], length: int) -> bytes:
+    """An .npy header of version 1.0, padded to a fixed size so that the length can change in place."""
+    text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({length},), }}"
+    padded = text.ljust(HEADER_SIZE - 11) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded.encode("latin1")
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except AttributeError:  # not on every system
+        os.ftruncate(descriptor, size)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+        os.ftruncate(descriptor, size)
+
+
+def digest_of(content: bytes | memoryview) -> str:
+    """A 128-bit fingerprint.
+
+    Example:
+        >>> digest_of(b"labels")
+        'd3254becbdde430c404463982cd0f2ab'
+    """
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+class DirectoryLock:
+    """Keeps a second run out of a directory; the system takes it back when the process ends."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "lock"
+
+    def __enter__(self) -> "DirectoryLock":
+        self._file = self._path.open("a+b")
+        try:
+            import fcntl
+
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # no such locks on this system
+            pass
+        except OSError:
+            self._file.close()
+            raise PreqError(
+                f"another run is writing into {self._path.parent}; wait for it or choose another directory"
+            ) from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._file.close()

@@ -1,0 +1,63 @@
+"""A first look at a user's model, so that its mistakes are told before any work is done."""
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from prequential.errors import PreqError
+from prequential.learn.randomness import DrawDetector, seeded
+
+
+def probe_model(model: nn.Module, inputs: Tensor, num_classes: int, name: str) -> bool:
+    """Try a copy of the model in eval and in train mode; say whether training draws random numbers.
+
+    Raises:
+        PreqError: if it fails, gives anything but one logit per class, has nothing to train, or
+            draws random numbers when predicting.
+    """
+    if not any(p.requires_grad for p in model.parameters()):
+        raise PreqError(f"the model '{name}' has no parameter to train; give it one with requires_grad")
+    with seeded(0, "probe", 0, inputs.device):
+        scratch = copy.deepcopy(model)
+        with torch.no_grad(), DrawDetector(inputs.device) as predicting:
+            require_logits(scratch.eval(), inputs, num_classes, name)
+        if predicting.drew:
+            raise PreqError(
+                f"the model '{name}' draws random numbers when it predicts; a code needs the same prediction "
+                "twice: use nn.Dropout, or F.dropout(..., training=self.training)"
+            )
+        with DrawDetector(inputs.device) as training:
+            logits = require_logits(scratch.train(), inputs, num_classes, name)
+            try:
+                weights = [p for p in scratch.parameters() if p.requires_grad]
+                torch.autograd.grad(logits.sum(), weights, allow_unused=True)
+            except RuntimeError as error:
+                raise PreqError(f"the model '{name}' cannot be trained: {_first_line(error)}") from error
+    return training.drew
+
+
+def require_logits(model: nn.Module, inputs: Tensor, num_classes: int, name: str) -> Tensor:
+    """The model's logits; refuse a model that fails or does not give one logit per class."""
+    shape = tuple(inputs.shape[1:])
+    try:
+        logits = model(inputs)
+    except PreqError:
+        raise
+    except Exception as error:
+        mode = "training on" if model.training else "predicting"
+        advice = "" if inputs.is_floating_point() else "; inputs of whole numbers are not scaled: convert to float32"
+        raise PreqError(
+            f"the model '{name}' fails when {mode} {len(inputs)} inputs of shape {shape}: {_first_line(error)}{advice}"
+        ) from error
+    if not isinstance(logits, Tensor) or logits.shape != (len(inputs), num_classes):
+        got = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else type(logits).__name__
+        raise PreqError(
+            f"the model '{name}' gives {got} for one input, wanted ({num_classes},): "
+            f"one logit for each of the {num_classes} classes; change its last layer"
+        )
+    return logits
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

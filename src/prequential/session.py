@@ -1,0 +1,113 @@
+"""Everything a run needs, built and checked before any work is done."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prequential.data.sequence import DataSequence
+from prequential.errors import PreqError, whole_seed
+from prequential.events import Train
+from prequential.learn.environment import environment, find_device
+from prequential.learn.flops import ExampleCost, cost_of, cost_per_example
+from prequential.learn.learner import Learner
+from prequential.learn.recipe import Recipe
+from prequential.methods import Method, ReplayStreams
+from prequential.models import ModelFactory, name_of
+from prequential.plan import Plan
+from prequential.recorder import Recorder
+from prequential.settings import settings_of
+
+
+@dataclass(frozen=True)
+class Session:
+    """A plan and a learner that fit each other."""
+
+    plan: Plan
+    learner: Learner
+    facts: dict[str, Any]
+    """What a record says of the settings."""
+    cost: ExampleCost | None
+
+    def result(self, recorder: Recorder) -> dict[str, Any]:
+        """What a record says of the settings and of how the run went."""
+        num_heldout = 0 if self.learner.data.heldout is None else len(self.learner.data.heldout)
+        return self.facts | {
+            "status": recorder.status,
+            "heldout": recorder.heldout,
+            "flops": self.cost and cost_of(self.plan, self.cost, recorder.num_events, num_heldout),
+            "seconds": recorder.seconds,
+            "environment": environment(self.learner.device),
+        }
+
+
+def prepare(
+    make_model: str | ModelFactory,
+    data: DataSequence,
+    method: Method | None = None,
+    recipe: Recipe | None = None,
+    *,
+    seed: int,
+    plan_seed: int = 0,
+    width: float = 1.0,
+    device: str = "cpu",
+) -> Session:
+    """Check what was given and build plan and learner.
+
+    Raises:
+        PreqError: for any mistake; nothing was written.
+    """
+    method, recipe = method or ReplayStreams(), recipe or Recipe()
+    _require_kinds(data, method, recipe)
+    plan = Plan(method, len(data), whole_seed("plan_seed", plan_seed), heldout=data.heldout is not None)
+    if not method.prequential and data.heldout is None:
+        raise PreqError(f"{method.name} measures only held-out data, and there is none; give heldout=(inputs, labels)")
+    learner = Learner(
+        make_model,
+        data,
+        recipe,
+        seed=whole_seed("seed", seed),
+        calibration_rate_factor=method.calibration_rate_factor,
+        width=width,
+        device=find_device(device),
+    )
+    first_batch = next((event.indices for event in plan.events() if isinstance(event, Train)), [0, 0])
+    learner.probe(len(first_batch))
+    facts = _facts(plan, learner)
+    json.dumps(facts, allow_nan=False)  # whatever cannot be written is noticed now
+    return Session(plan, learner, facts, cost_per_example(learner.model, learner.inputs(np.zeros(2, np.int64))))
+
+
+def _facts(plan: Plan, learner: Learner) -> dict[str, Any]:
+    data = learner.data
+    return {
+        "method": settings_of(plan.method),
+        "recipe": settings_of(learner.recipe),
+        "model": {
+            "name": name_of(learner.factory),
+            "width": float(learner.width),
+            "num_parameters": sum(p.numel() for p in learner.model.parameters()),
+        },
+        "data": {"name": data.name, "input_shape": list(data.input_shape), **data.digests()},
+        "seeds": {"seed": learner.seed, "order_seed": data.order_seed, "plan_seed": plan.seed},
+        "length": plan.length,
+        "num_classes": data.num_classes,
+        "prequential": plan.method.prequential,
+        "environment": environment(learner.device),
+        "conditioned_on": "inputs up to the label",
+    }
+
+
+def _require_kinds(data: DataSequence, method: Method, recipe: Recipe) -> None:
+    parts: list[tuple[object, str, tuple[str, ...]]] = [
+        (data, "the data must be a sequence, from from_arrays, from_dataset or load_data", ("inputs", "labels")),
+        (method, "the method must be one such as ReplayStreams(...)", ("events", "closing")),
+    ]
+    for value, wanted, members in parts:
+        if isinstance(value, type):
+            raise PreqError(f"{wanted}, got the class {value.__name__}; make an instance")
+        if not all(callable(getattr(value, name, None)) for name in members):
+            raise PreqError(f"{wanted}, got {type(value).__name__}")
+    if not isinstance(recipe, Recipe):
+        raise PreqError(f"the recipe must be a Recipe(...), got {type(recipe).__name__}")

@@ -1,0 +1,35 @@
+"""Ctrl-C and SIGTERM as a request to stop at the next event, so that what is saved is whole."""
+
+import signal
+import threading
+from types import FrameType, TracebackType
+
+
+class StopRequest:
+    """While active, the first SIGINT or SIGTERM sets `signal_number`; the second interrupts at once."""
+
+    def __init__(self) -> None:
+        self.signal_number = 0
+        self._before: dict[int, object] = {}
+
+    @property
+    def requested(self) -> bool:
+        """Whether someone asked to stop."""
+        return self.signal_number != 0
+
+    def __enter__(self) -> "StopRequest":
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.signal_number = number
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal gave us
