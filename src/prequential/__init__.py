@@ -11,6 +11,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from prequential.codec import decode, encode
     from prequential.data.arrays import from_arrays, from_dataset
     from prequential.data.sources import load as load_data
     from prequential.errors import PreqError
@@ -46,6 +47,8 @@ _HOMES = {
     "ReplayBuffer": "prequential.methods",
     "ReplayStreams": "prequential.methods",
     "Uniform": "prequential.methods",
+    "decode": "prequential.codec",
+    "encode": "prequential.codec",
     "from_arrays": "prequential.data.arrays",
     "from_dataset": "prequential.data.arrays",
     "load": "prequential.record",
@@ -68,6 +71,8 @@ __all__ = [
     "ReplayBuffer",
     "ReplayStreams",
     "Uniform",
+    "decode",
+    "encode",
     "from_arrays",
     "from_dataset",
     "load",

@@ -52,6 +52,7 @@ def prepare(
     plan_seed: int = 0,
     width: float = 1.0,
     device: str = "cpu",
+    evaluate: bool = True,
 ) -> Session:
     """Check what was given and build plan and learner.
 
@@ -60,7 +61,7 @@ def prepare(
     """
     method, recipe = method or ReplayStreams(), recipe or Recipe()
     _require_kinds(data, method, recipe)
-    plan = Plan(method, len(data), whole_seed("plan_seed", plan_seed), heldout=data.heldout is not None)
+    plan = Plan(method, len(data), whole_seed("plan_seed", plan_seed), heldout=evaluate and data.heldout is not None)
     if not method.prequential and data.heldout is None:
         raise PreqError(f"{method.name} measures only held-out data, and there is none; give heldout=(inputs, labels)")
     learner = Learner(

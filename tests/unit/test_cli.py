@@ -83,7 +83,7 @@ def test_the_users_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
-        ("rum", "unknown command 'rum'; did you mean 'run'? known: run, plan, models, data"),
+        ("rum", "unknown command 'rum'; did you mean 'run'? known: run, encode, decode, verify, plan, models, data"),
         ("run mnits lenet", "unknown data set 'mnits'; did you mean 'mnist'? known: mnist"),
         ("run mnist lennet", "unknown model 'lennet'; did you mean 'lenet'?"),
         ("run mnist lenet --method mi-sr", "unknown method 'mi-sr'; did you mean 'mi-rs'?"),

@@ -1,8 +1,10 @@
 """The command `preq`: parse, call, print. No logic lives here."""
 
+import importlib
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from typing import TextIO
 
 from prequential import __version__
@@ -10,9 +12,22 @@ from prequential.errors import PreqError, PreqWarning, unknown_name
 
 COMMANDS = {
     "run": "learn a sequence and print its description length",
+    "encode": "the same, with the labels written as a bitstream of that length",
+    "decode": "get the labels back from a bitstream and the inputs",
+    "verify": "prove a saved run: encode, decode without labels, compare",
     "plan": "list, count and check what a method would do; no model is run",
     "models": "the models there are",
     "data": "the data sets there are",
+}
+
+_HOMES = {
+    "run": ("prequential.cli.run", "main_run"),
+    "encode": ("prequential.cli.code", "main_encode"),
+    "decode": ("prequential.cli.code", "main_decode"),
+    "verify": ("prequential.cli.code", "main_verify"),
+    "plan": ("prequential.cli.plan", "main_plan"),
+    "models": ("prequential.cli.listing", "main_models"),
+    "data": ("prequential.cli.listing", "main_data"),
 }
 
 HELP = f"""preq {__version__}: the description length of labelled data under neural networks
@@ -69,16 +84,8 @@ def _dispatch(arguments: list[str]) -> int:
         print(f"preq {__version__}")
         return 0
     command, rest = arguments[0], arguments[1:]
-    if command == "run":
-        from prequential.cli.run import main_run
-
-        return main_run(rest)
-    if command == "plan":
-        from prequential.cli.plan import main_plan
-
-        return main_plan(rest)
-    if command in ("models", "data"):
-        from prequential.cli.listing import main_data, main_models
-
-        return main_models(rest) if command == "models" else main_data(rest)
-    raise unknown_name("command", command, COMMANDS)
+    if command not in COMMANDS:
+        raise unknown_name("command", command, COMMANDS)
+    module, function = _HOMES[command]
+    main_of_command: Callable[[list[str]], int] = getattr(importlib.import_module(module), function)
+    return main_of_command(rest)

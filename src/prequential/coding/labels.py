@@ -1,21 +1,28 @@
 """The one border that labels cross.
 
 The loop asks for a prediction first and for the labels afterwards. Who answers decides what the run
-is: a scorer knows the labels. Learners only ever see labels that were revealed.
+is: a scorer knows the labels; an encoder knows them and writes bits; a decoder reads bits and finds
+them. Learners only ever see labels that were revealed.
 """
 
+import zlib
 from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from prequential.coding.range_coder import RangeDecoder, RangeEncoder
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.events import Indices
 
 HIDDEN = -1
 """Stands where a label has not been revealed; no loss accepts it."""
+
+
+CHECKED_TOGETHER = 1024
 
 
 class Labels(Protocol):
@@ -27,27 +34,44 @@ class Labels(Protocol):
     def of(self, indices: Indices) -> Tensor:
         """Revealed labels at these positions; any other position is a mistake of the plan."""
 
-    def reveal_all(self) -> None:
-        """For methods that are not prequential."""
+
+class _Revealed:
+    """Labels up to a frontier; beyond it they are hidden, and asking for one is a mistake of the plan."""
+
+    def __init__(self, length: int, device: torch.device) -> None:
+        self._labels = torch.full((length,), HIDDEN, device=device)
+        self.frontier = 0
+
+    def _advance(self, start: int, stop: int) -> None:
+        if start != self.frontier or not start < stop <= len(self._labels):
+            raise PreqError(
+                f"the plan predicts [{start}, {stop}), but the next label is {self.frontier} of {len(self._labels)}; "
+                "predict every position once, in order"
+            )
+        self.frontier = stop
+
+    def of(self, indices: Indices) -> Tensor:
+        if not len(indices) or indices.min() < 0 or indices.max() >= self.frontier:
+            raise PreqError(
+                f"the plan learns from positions {indices[:3]}…, but only [0, {self.frontier}) is revealed; "
+                "learn only from labels that were predicted"
+            )
+        return self._labels.index_select(0, torch.from_numpy(indices).to(self._labels.device))
 
 
-class Scorer:
+class Scorer(_Revealed):
     """Knows the labels from the start and reveals them without making the device wait."""
 
     def __init__(self, data: DataSequence, device: torch.device) -> None:
+        super().__init__(len(data), device)
         self._true = data.labels(np.arange(len(data))).to(device)
-        self._revealed = torch.full_like(self._true, HIDDEN)
-        self._frontier = 0
+        if bool((self._true < 0).any()):
+            raise PreqError(f"'{data.name}' has no labels; they can be decoded, not scored")
 
     def reveal(self, start: int, stop: int, log_probabilities: Tensor) -> Tensor:
-        if start != self._frontier or not start < stop <= len(self._true):
-            raise PreqError(
-                f"the plan predicts [{start}, {stop}), but the next label is {self._frontier} of {len(self._true)}; "
-                "predict every position once, in order"
-            )
-        self._frontier = stop
-        self._revealed[start:stop] = self._true[start:stop]
-        return self._revealed[start:stop]
+        self._advance(start, stop)
+        self._labels[start:stop] = self._true[start:stop]
+        return self._labels[start:stop]
 
     def reveal_all(self) -> None:
         """For methods that are not prequential."""
@@ -55,13 +79,67 @@ class Scorer:
 
     def catch_up(self, frontier: int) -> None:
         """Reveal every label before `frontier`: they were coded before the run was interrupted."""
-        self._frontier = frontier
-        self._revealed[:frontier] = self._true[:frontier]
+        self.frontier = frontier
+        self._labels[:frontier] = self._true[:frontier]
 
-    def of(self, indices: Indices) -> Tensor:
-        if not len(indices) or indices.min() < 0 or indices.max() >= self._frontier:
+
+class Encoder(Scorer):
+    """Knows the labels and writes them as bits."""
+
+    def __init__(self, data: DataSequence, device: torch.device) -> None:
+        super().__init__(data, device)
+        self.coder = RangeEncoder()
+
+    def reveal(self, start: int, stop: int, log_probabilities: Tensor) -> Tensor:
+        labels = super().reveal(start, stop, log_probabilities)
+        if bool(log_probabilities.isfinite().any(dim=1).all()):  # a diverged prediction has no code
+            self.coder.write(labels.cpu().numpy(), log_probabilities.exp().cpu().numpy())
+        return labels
+
+
+class Decoder(_Revealed):
+    """Reads bits and finds the labels; knows none beforehand.
+
+    `checks` are fingerprints of every block of CHECKED_TOGETHER labels: a decoder whose arithmetic
+    differs from the encoder's is stopped at the first block that is wrong.
+    """
+
+    def __init__(self, length: int, device: torch.device, payload: bytes, checks: list[str]) -> None:
+        super().__init__(length, device)
+        self._coder, self._checks = RangeDecoder(payload), checks
+
+    def reveal(self, start: int, stop: int, log_probabilities: Tensor) -> Tensor:
+        self._advance(start, stop)
+        if not bool(log_probabilities.isfinite().any(dim=1).all()):
+            raise PreqError("the prediction is not finite here, as it was when encoding")
+        labels = self._coder.read(log_probabilities.exp().cpu().numpy())
+        self._labels[start:stop] = torch.from_numpy(labels).to(self._labels)
+        for block in range(start // CHECKED_TOGETHER, stop // CHECKED_TOGETHER):
+            self._check(block)
+        return self._labels[start:stop]
+
+    def _check(self, block: int) -> None:
+        begin = block * CHECKED_TOGETHER
+        decoded = self._labels[begin : begin + CHECKED_TOGETHER].cpu().numpy()
+        if block_checks(decoded) != [self._checks[block]]:
             raise PreqError(
-                f"the plan learns from positions {indices[:3]}…, but only [0, {self._frontier}) is revealed; "
-                "learn only from labels that were predicted"
+                f"labels {begin} to {begin + len(decoded) - 1} decode to something else than was encoded: "
+                "the arithmetic here differs from the encoder's"
             )
-        return self._revealed.index_select(0, torch.from_numpy(indices).to(self._revealed.device))
+
+    def labels(self) -> NDArray[np.int64]:
+        """All labels, every block verified."""
+        for block in range(self.frontier // CHECKED_TOGETHER, len(self._checks)):
+            self._check(block)
+        return self._labels.cpu().numpy()
+
+
+def block_checks(labels: NDArray[np.integer]) -> list[str]:
+    """A 32-bit fingerprint of each block of CHECKED_TOGETHER labels.
+
+    Example:
+        >>> block_checks(np.arange(3))
+        ['3b48a444']
+    """
+    blocks = range(0, len(labels), CHECKED_TOGETHER)
+    return [f"{zlib.crc32(labels[b : b + CHECKED_TOGETHER].astype('<u2').tobytes()):08x}" for b in blocks]

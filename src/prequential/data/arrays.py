@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError, require_count
 
-Arrays: TypeAlias = "ArrayLike | torch.Tensor | Sequence[Any]"
+Arrays: TypeAlias = ArrayLike | torch.Tensor | Sequence[Any]
 
 
 def from_arrays(
     inputs: Arrays,
-    labels: Arrays,
+    labels: Arrays | None = None,
     *,
     num_classes: int | None = None,
     heldout: tuple[Arrays, Arrays] | None = None,
@@ -27,7 +27,7 @@ def from_arrays(
         inputs: NumPy array or tensor of any shape, one row per example. uint8 is taken as image
             intensities and scaled; whole numbers of other types (tokens) reach the model as they are.
             Arrays are not copied: leave them alone while the sequence is in use.
-        labels: whole numbers from 0, one per row.
+        labels: whole numbers from 0, one per row. None for inputs whose labels are to be decoded.
         num_classes: how many classes there are. Default: the largest label plus one.
         heldout: inputs and labels that are only evaluated at the end.
         name: what tables call it.
@@ -37,7 +37,11 @@ def from_arrays(
         >>> len(data), data.num_classes, data.input_shape
         (6, 3, (3,))
     """
-    stored_inputs, stored_labels = _checked_inputs(inputs), _checked_labels(labels)
+    stored_inputs = _checked_inputs(inputs)
+    if labels is None:
+        hidden = torch.full((len(stored_inputs),), -1)
+        return ArraySequence(stored_inputs, hidden, num_classes or 2, torch.arange(len(hidden)), name=name)
+    stored_labels = _checked_labels(labels)
     _require_same_length(stored_inputs, stored_labels)
     if num_classes is None:
         num_classes = max(int(stored_labels.max()) + 1, 2)

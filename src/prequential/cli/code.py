@@ -1,0 +1,222 @@
+"""`preq encode`, `preq decode` and `preq verify`: a length that is the size of a file."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import tyro
+
+from prequential.cli.job import JobFlags, job_from
+from prequential.cli.parse import UNSET, PathText, Word, default, parse
+from prequential.errors import PreqError
+
+if TYPE_CHECKING:
+    from prequential.data import ArraySequence
+
+Output = Annotated[str, tyro.conf.arg(metavar="FILE", aliases=("-o",))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encode(JobFlags):
+    """Run as preq run does and write the labels as a bitstream, from which preq decode gets them back."""
+
+    output: Output
+    """The file to write, such as labels.preq."""
+    json: Annotated[bool, UNSET] = False
+    """Print one JSON object and nothing else."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decode:
+    """Get labels back from a bitstream and the inputs: the model learns them as it decodes."""
+
+    bitstream: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="BITSTREAM")]
+    """What preq encode wrote."""
+    output: Output
+    """Where the labels go, a .npy file."""
+    data: Annotated[Word, UNSET] = None
+    """The data set whose inputs were encoded; its labels are not looked at."""
+    inputs: Annotated[PathText, UNSET] = None
+    """Or the inputs themselves, a .npy file in sequence order."""
+    data_dir: Annotated[PathText, default("$PREQ_DATA")] = None
+    """Where the publisher's files are; searched before what the package carries."""
+    model: Annotated[Word, UNSET] = None
+    """The model, where it is your own: no code is imported because a file names it."""
+    original_order: Annotated[bool, UNSET] = False
+    """Write the labels in the publisher's order instead of the sequence's (of those that were coded)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verify:
+    """Prove a run: encode it again, decode it in a fresh process that has no labels, and compare."""
+
+    run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
+    """The directory of a finished run."""
+    data_dir: Annotated[PathText, default("$PREQ_DATA")] = None
+    """Where the publisher's files are; searched before what the package carries."""
+    model: Annotated[Word, UNSET] = None
+    """The model, where it is your own: no code is imported because a file names it."""
+    json: Annotated[bool, UNSET] = False
+    """Print one JSON object and nothing else."""
+
+
+def main_encode(arguments: list[str]) -> int:
+    """Parse, encode, print."""
+    flags = parse(Encode, "encode", arguments)
+    job, output = job_from(flags), _new_file(flags.output)
+    from prequential.cli.show import ProgressBar
+    from prequential.codec import encode
+
+    data = job.load()
+    with ProgressBar(job.method, len(data), plan_seed=flags.plan_seed) as bar:
+        content = encode(flags.model, data, **job.arguments(), listeners=[bar])
+    _write(output, content)
+    _print_sizes(_sizes(content, output), as_json=flags.json)
+    return 0
+
+
+def main_decode(arguments: list[str]) -> int:
+    """Parse, decode, write."""
+    flags = parse(Decode, "decode", arguments)
+    output = _new_file(flags.output)
+    if (flags.data is None) == (flags.inputs is None):
+        raise PreqError("decoding needs the inputs; give either --data NAME or --inputs FILE.npy")
+    content = _read(Path(flags.bitstream))
+    from prequential.cli.show import ProgressBar
+    from prequential.codec import decode
+    from prequential.coding.container import Container
+    from prequential.methods.rebuild import method_from_settings
+
+    header = Container.from_bytes(content, flags.bitstream).header
+    data = _inputs(flags, header)
+    with ProgressBar(method_from_settings(header["method"]), len(data), plan_seed=0) as bar:
+        labels = decode(content, data, flags.model, listeners=[bar])
+    if flags.original_order:
+        labels = labels[np.argsort(data.order.numpy(), kind="stable")]
+    with output.open("wb") as file:
+        np.save(file, labels, allow_pickle=False)
+    print(f"{len(labels):,} labels, verified: {output}")
+    return 0
+
+
+def _inputs(flags: Decode, header: dict[str, object]) -> "ArraySequence":
+    from prequential.data import from_arrays, load
+
+    if flags.inputs is not None:
+        try:
+            return from_arrays(np.load(flags.inputs, allow_pickle=False), None)
+        except (OSError, ValueError, EOFError) as error:
+            raise PreqError(f"{flags.inputs} cannot be read: {error}") from None
+    seeds, length = header.get("seeds"), header.get("length")
+    order_seed = seeds.get("order_seed") if isinstance(seeds, dict) else None
+    assert flags.data is not None
+    data = load(flags.data, order_seed=order_seed, data_dir=flags.data_dir)
+    if not isinstance(length, int):
+        raise PreqError(f"{flags.bitstream} is damaged: its header names no length")
+    return data.take(length)
+
+
+def main_verify(arguments: list[str]) -> int:
+    """Parse, encode, decode elsewhere, compare."""
+    flags = parse(Verify, "verify", arguments)
+    from prequential.data import load
+    from prequential.learn.recipe import Recipe
+    from prequential.methods.rebuild import method_from_settings
+    from prequential.record import load as load_record
+
+    record = load_record(flags.run)
+    if record.status != "finished" or not record.prequential:
+        raise PreqError(f"{flags.run} holds no finished code (status {record.status}, {record.method['name']})")
+    from prequential.codec import encode
+    from prequential.models import MODELS
+
+    model = record.model["name"]
+    if model not in MODELS and flags.model != model:
+        raise PreqError(f"the model '{model}' is not one of the package; give it again (--model {model})")
+    seeds = record.seeds
+    data = load(record.data["name"], order_seed=seeds["order_seed"], data_dir=flags.data_dir).take(record.length)
+    if data.digests()["labels"] != record.data["labels"] or data.digests()["inputs"] != record.data["inputs"]:
+        raise PreqError(f"the data '{data.name}' here is not what {flags.run} was made with")
+    content = encode(
+        model,
+        data,
+        method_from_settings(record.method),
+        Recipe(**record.recipe),
+        seed=seeds["seed"],
+        plan_seed=seeds["plan_seed"],
+        width=record.model["width"],
+        threads=record.environment["threads"],
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        labels = _decode_elsewhere(Path(folder), content, data, flags.model)
+    if not np.array_equal(labels, record.labels):
+        raise PreqError(f"the labels decoded are not those of {flags.run}: the record is not what this code gives")
+    sizes = _sizes(content, None) | {"record_nats": record.codelength, "labels_identical": True}
+    _print_sizes(sizes, as_json=flags.json)
+    return 0
+
+
+def _decode_elsewhere(folder: Path, content: bytes, data: "ArraySequence", model: str | None) -> np.ndarray:
+    """Decode in a fresh process that is given the bitstream and the inputs, and nothing else."""
+    (folder / "labels.preq").write_bytes(content)
+    np.save(folder / "inputs.npy", data.inputs(np.arange(len(data))).numpy(), allow_pickle=False)
+    command = [sys.executable, "-m", "prequential.cli", "decode", "labels.preq", "--inputs", "inputs.npy"]
+    command += ["-o", "labels.npy", *(["--model", model] if model else [])]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        raise PreqError(f"decoding failed: {done.stderr.strip().removeprefix('preq: ')}")
+    labels: np.ndarray = np.load(folder / "labels.npy", allow_pickle=False)
+    return labels
+
+
+def _sizes(content: bytes, output: Path | None) -> dict[str, object]:
+    from prequential.coding.container import Container
+
+    container = Container.from_bytes(content)
+    nats, bits = container.header["codelength_nats"], 8 * len(container.payload)
+    return {
+        "codelength_nats": nats,
+        "codelength_bits": nats / np.log(2),
+        "payload_bits": bits,
+        "header_bits": 8 * len(content) - bits,
+        "file": None if output is None else str(output),
+    }
+
+
+def _print_sizes(sizes: dict[str, object], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(sizes))
+        return
+    print(f"codelength  {sizes['codelength_bits']:>12,.0f} bits  ({sizes['codelength_nats']:,.1f} nats)")
+    print(f"bitstream   {sizes['payload_bits']:>12,} bits  (+ {sizes['header_bits']:,} bits of header)")
+    if "labels_identical" in sizes:
+        print(f"record      {sizes['record_nats']:>12,.1f} nats; decoded without labels, every label identical")
+    if sizes["file"]:
+        print(f"file: {sizes['file']}")
+
+
+def _new_file(name: str) -> Path:
+    path = Path(name)
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise PreqError(f"{path} cannot be written; name a file in a directory that is there")
+    if path.exists():
+        raise PreqError(f"{path} is already there; choose another name or remove it")
+    return path
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PreqError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _write(path: Path, content: bytes) -> None:
+    from prequential.files import write_atomically
+
+    write_atomically(path, content)

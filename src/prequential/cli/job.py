@@ -1,0 +1,77 @@
+"""What `preq run` and `preq encode` share: data, model, method and recipe from flags."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from prequential.cli.parse import Count, PathText, Real, Text, Whole, default
+from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
+from prequential.errors import PreqError
+from prequential.learn.recipe import Recipe
+from prequential.methods import Method
+from prequential.presets import find_preset
+
+if TYPE_CHECKING:
+    from prequential.data import ArraySequence
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFlags(RecipeFlags, MethodFlags):
+    """Data, model, and everything that decides a run."""
+
+    data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
+    """A data set (see preq data)."""
+    model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
+    """A model (see preq models), or your own as package.module:factory or file.py:factory."""
+    length: Annotated[Count, default("all")] = None
+    """Take the first N examples of the shuffled whole."""
+    width: Real = 1.0
+    """Scale the model's layers."""
+    seed: Whole = 0
+    """Initialisation, dropout, perturbation."""
+    order_seed: Whole = 0
+    """The order of the data."""
+    data_dir: Annotated[PathText, default("$PREQ_DATA")] = None
+    """Where the publisher's files are; searched before what the package carries."""
+    device: Text = "cpu"
+    """cpu, cuda, cuda:1, ..."""
+    threads: Text = "auto"
+    """CPU threads; auto measures which number is fastest."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the flags ask for."""
+
+    flags: JobFlags
+    method: Method
+    recipe: Recipe
+
+    def load(self) -> "ArraySequence":
+        """The data, in order, cut to length."""
+        from prequential.data.sources import load
+
+        data = load(self.flags.data, order_seed=self.flags.order_seed, data_dir=self.flags.data_dir)
+        return data if self.flags.length is None else data.take(self.flags.length)
+
+    def arguments(self) -> dict[str, Any]:
+        """What `run` and `encode` take besides model and data."""
+        flags = self.flags
+        return {
+            "method": self.method,
+            "recipe": self.recipe,
+            "seed": flags.seed,
+            "plan_seed": flags.plan_seed,
+            "width": flags.width,
+            "device": flags.device,
+            "threads": flags.threads if flags.threads == "auto" else int(flags.threads),
+        }
+
+
+def job_from(flags: JobFlags) -> Job:
+    """The job the flags describe, checked as far as that needs no data."""
+    method, recipe = method_from(flags), recipe_from(find_preset(flags.preset), flags)
+    if flags.threads != "auto" and not flags.threads.isdecimal():
+        raise PreqError(f"--threads must be auto or a whole number, got '{flags.threads}'")
+    return Job(flags, method, recipe)

@@ -1,0 +1,56 @@
+"""The file around a bitstream: magic, version, header, payload, checksum. See docs/format.md. No torch."""
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from prequential.errors import PreqError
+from prequential.files import digest_of
+
+MAGIC = b"PREQ"
+VERSION = 1
+MOST_HEADER_BYTES = 1 << 24
+_PREFIX = struct.Struct("<4sB3xIQ16s")
+
+
+@dataclass(frozen=True)
+class Container:
+    """A header of plain values and a payload of coded labels."""
+
+    header: dict[str, Any]
+    payload: bytes
+
+    def to_bytes(self) -> bytes:
+        """The file.
+
+        Example:
+            >>> Container.from_bytes(Container({"length": 3}, b"1234").to_bytes())
+            Container(header={'length': 3}, payload=b'1234')
+        """
+        header = json.dumps(self.header, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        digest = bytes.fromhex(digest_of(header + self.payload))
+        return _PREFIX.pack(MAGIC, VERSION, len(header), len(self.payload), digest) + header + self.payload
+
+    @classmethod
+    def from_bytes(cls, content: bytes, name: str = "the bitstream") -> "Container":
+        """Read a file back, its checksum verified before anything in it is believed."""
+        if len(content) < _PREFIX.size or content[:4] != MAGIC:
+            raise PreqError(f"{name} is not a bitstream of preq: it begins with {content[:4].hex() or 'nothing'}")
+        _, version, header_size, payload_size, digest = _PREFIX.unpack_from(content)
+        if version != VERSION:
+            raise PreqError(f"{name} has format version {version}, this version reads {VERSION}")
+        if header_size > MOST_HEADER_BYTES or len(content) != _PREFIX.size + header_size + payload_size:
+            raise PreqError(
+                f"{name} is damaged: {len(content)} bytes, its prefix says {_PREFIX.size + header_size + payload_size}"
+            )
+        body = content[_PREFIX.size :]
+        if content[5:8] != b"\0\0\0" or bytes.fromhex(digest_of(body)) != digest:
+            raise PreqError(f"{name} is damaged: its checksum does not fit its content")
+        try:
+            header = json.loads(body[:header_size])
+        except ValueError as error:
+            raise PreqError(f"{name} is damaged: its header is not JSON ({error})") from None
+        if not isinstance(header, dict):
+            raise PreqError(f"{name} is damaged: its header is not an object")
+        return cls(header, body[header_size:])
