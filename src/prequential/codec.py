@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from prequential.coding.container import Container
-from prequential.coding.labels import Decoder, Encoder, block_checks
+from prequential.coding.labels import CHECKED_TOGETHER, Decoder, Encoder, block_checks
 from prequential.coding.range_coder import MOST_CLASSES
 from prequential.data.sequence import DataSequence
-from prequential.errors import PreqError, PreqWarning
+from prequential.errors import PreqError, PreqWarning, require_count
 from prequential.files import digest_of
 from prequential.learn.environment import environment, find_num_threads, num_threads, require_threads
 from prequential.learn.learner import Learner
@@ -154,9 +154,14 @@ def decode(
     container = Container.from_bytes(content)
     try:
         session = _rebuild(container.header, InputsOnly(data, int(container.header["num_classes"])), make_model)
-        threads, checks = int(container.header["environment"]["threads"]), list(container.header["checks"])
-    except (KeyError, TypeError, AttributeError) as error:
+        threads, checks = container.header["environment"]["threads"], list(container.header["checks"])
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, PreqError):
+            raise
         raise PreqError(f"the bitstream's header is damaged or incomplete ({error!r})") from None
+    require_count("threads", threads, at_most=1024)
+    if len(checks) != -(-session.plan.length // CHECKED_TOGETHER):
+        raise PreqError(f"the bitstream's header is damaged: {len(checks)} is not its number of checks")
     labels = Decoder(session.plan.length, session.learner.device, container.payload, checks)
     try:
         with num_threads(threads):

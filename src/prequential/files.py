@@ -1,8 +1,10 @@
 """Files that survive crashes: replaced atomically, arrays written in place, a lock that dies with its owner."""
 
+import contextlib
 import errno
 import hashlib
 import os
+import re
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,6 +15,10 @@ from numpy.typing import NDArray
 from prequential.errors import PreqError
 
 HEADER_SIZE = 128
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00v\x00\{'descr': '(?P<dtype>[<|][fiu][1248])', 'fortran_order': False, "
+    rb"'shape': \((?P<length>\d{1,15}),\), \} *\n"
+)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -26,7 +32,8 @@ def write_atomically(path: Path, content: bytes) -> None:
         temporary.replace(path)
         sync_directory(path.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise PreqError(f"cannot write {path}: {error.strerror}; make room or choose another place") from error
 
 
@@ -46,10 +53,14 @@ class ArrayFile:
         self.path, self.dtype, self.length = path, dtype, length
         try:
             self._file = path.open("w+b" if create else "r+b", buffering=0)
+        except OSError as error:
+            raise PreqError(f"cannot open {path}: {error.strerror}") from None
+        try:
             if create:
                 self._file.write(_header(dtype, length))
                 _reserve(self._file.fileno(), HEADER_SIZE + length * dtype.itemsize)
         except OSError as error:
+            self._file.close()
             raise PreqError(f"cannot write {path}: {error.strerror}; make room or choose another place") from None
 
     def write(self, start: int, values: NDArray[Any]) -> None:
@@ -74,12 +85,14 @@ class ArrayFile:
         """Make what was written durable."""
         os.fsync(self._file.fileno())
 
-    def close(self, length: int | None = None) -> None:
-        """Close the file, cut to `length` values where one is given."""
-        if length is not None:
-            os.pwrite(self._file.fileno(), _header(self.dtype, length), 0)
-            os.ftruncate(self._file.fileno(), HEADER_SIZE + length * self.dtype.itemsize)
-            self.sync()
+    def cut(self, length: int) -> None:
+        """Shorten the file to `length` values, for good."""
+        os.pwrite(self._file.fileno(), _header(self.dtype, length), 0)
+        os.ftruncate(self._file.fileno(), HEADER_SIZE + length * self.dtype.itemsize)
+        self.sync()
+
+    def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
 
@@ -98,7 +111,10 @@ class ArrayMemory:
     def sync(self) -> None:
         """Nothing to do."""
 
-    def close(self, length: int | None = None) -> None:
+    def cut(self, length: int) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
         """Nothing to do."""
 
 
@@ -107,6 +123,30 @@ def _header(dtype: np.dtype[Any], length: int) -> bytes:
     text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({length},), }}"
     padded = text.ljust(HEADER_SIZE - 11) + "\n"
     return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded.encode("latin1")
+
+
+def write_array(path: Path, values: NDArray[Any]) -> None:
+    """Write a one-dimensional array as .npy."""
+    path.write_bytes(_header(values.dtype, len(values)) + values.tobytes())
+
+
+def read_array(path: Path, length: int) -> NDArray[Any]:
+    """The first `length` values of a one-dimensional .npy file. Its header is matched, never evaluated.
+
+    Raises:
+        PreqError: naming the file and what is wrong with it.
+    """
+    try:
+        with path.open("rb") as file:
+            found = _HEADER.fullmatch(file.read(HEADER_SIZE))
+            if found is None or length > int(found["length"]):
+                raise PreqError(f"{path} is damaged: it is no array of at least {length} numbers")
+            values = np.fromfile(file, np.dtype(found["dtype"].decode()), length)
+    except OSError as error:
+        raise PreqError(f"{path} cannot be read: {error.strerror}") from None
+    if len(values) != length:
+        raise PreqError(f"{path} is damaged: {len(values)} values where {length} should be")
+    return values
 
 
 def _reserve(descriptor: int, size: int) -> None:

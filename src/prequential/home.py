@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
 from prequential.errors import PreqError, PreqWarning
-from prequential.files import digest_of, sync_directory, write_atomically
+from prequential.files import digest_of, read_array, sync_directory, write_atomically
 from prequential.learn.learner import Learner
 from prequential.record import RECORD_FILE, Record, read_facts, write_facts
 from prequential.record import load as load_record
@@ -41,7 +40,13 @@ class Home:
         """The record of a run that is over, if this is one with the same settings."""
         if not (self.path / RECORD_FILE).exists():
             return None
-        content = read_facts(self.path)
+        try:
+            content = read_facts(self.path)
+        except PreqError as error:
+            if not self._files():
+                raise
+            warnings.warn(f"{error}; going on from the last checkpoint", PreqWarning, stacklevel=3)
+            return None
         self._require_same(content)
         return load_record(self.path) if content["status"] in ("finished", "diverged") else None
 
@@ -94,10 +99,11 @@ class Home:
     def finish(self, recorder: Recorder, facts: dict[str, Any]) -> Record:
         """Write the record. A run that is over needs its checkpoints no more."""
         recorder.sync()
-        contents = recorder.contents()
-        recorder.close()
-        write_facts(self.path, facts, contents)
-        if recorder.status in ("finished", "diverged") and self._checkpoints.exists():
+        is_over = recorder.status in ("finished", "diverged")
+        if is_over:
+            recorder.cut()
+        write_facts(self.path, facts, recorder.contents())
+        if is_over and self._checkpoints.exists():
             for file in self._checkpoints.iterdir():
                 file.unlink()
             self._checkpoints.rmdir()
@@ -153,22 +159,24 @@ class Checkpoint:
         """Refuse arrays whose beginning is not what it was when the checkpoint was made."""
         for name, (length, digest) in self.meta["contents"].items():
             try:
-                values = np.load(path / f"{name}.npy", allow_pickle=False, mmap_mode="r")[:length]
-            except (OSError, ValueError, EOFError, SyntaxError) as error:
-                raise DamagedError(f"{name}.npy cannot be read ({str(error).splitlines()[0]})") from None
-            if len(values) != length or digest_of(values.tobytes()) != digest:
+                values = read_array(path / f"{name}.npy", length)
+            except PreqError as error:
+                raise DamagedError(str(error)) from None
+            if digest_of(values.tobytes()) != digest:
                 raise DamagedError(f"{name}.npy does not fit it")
 
-    def restore(self, learner: Learner, recorder: Recorder, threads: int | str | None) -> int:
-        """Put learner and recorder back to where they were; gives the number of threads to go on with."""
+    def threads(self, wanted: int | str | None) -> int:
+        """The number of threads to go on with: the same, since another gives other bits."""
         then = int(self.meta["threads"])
-        if isinstance(threads, int) and threads != then:
-            raise PreqError(
-                f"settings differ from the run in {self.file.parent.parent}: threads {then} then, {threads} now"
-            )
+        if isinstance(wanted, int) and wanted != then:
+            place = self.file.parent.parent
+            raise PreqError(f"settings differ from the run in {place}: threads {then} then, {wanted} now")
+        return then
+
+    def restore(self, learner: Learner, recorder: Recorder) -> None:
+        """Put learner and recorder back to where they were."""
         state: dict[str, list[Tensor]] = {}
         for key in sorted(self._tensors, key=lambda key: (key.rpartition(".")[0], int(key.rpartition(".")[2]))):
             state.setdefault(key.rpartition(".")[0], []).append(self._tensors[key])
         learner.restore(state)
         recorder.go_back_to(self.meta["counters"], self.meta["contents"])
-        return then

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.errors import PreqError
-from prequential.files import digest_of, write_atomically
+from prequential.files import digest_of, read_array, write_array, write_atomically
 
 FORMAT = 1
 RECORD_FILE = "record.json"
@@ -122,7 +122,7 @@ class Record:
         require_no_run(path)
         path.mkdir(parents=True, exist_ok=True)
         for name in ARRAYS:
-            np.save(path / f"{name}.npy", getattr(self, name), allow_pickle=False)
+            write_array(path / f"{name}.npy", getattr(self, name))
         contents = {name: (len(values := getattr(self, name)), digest_of(values.tobytes())) for name in ARRAYS}
         write_facts(path, self.facts(), contents)
         return replace(self, path=path)
@@ -199,16 +199,7 @@ def load(directory: str | Path) -> Record:
 
 
 def _read_array(path: Path, name: str, described: dict[str, Any]) -> NDArray[Any]:
-    file = path / f"{name}.npy"
-    try:
-        values = np.load(file, allow_pickle=False, mmap_mode="r")
-        if values.ndim != 1 or len(values) < described["length"]:
-            raise ValueError(f"{values.shape} values where {described['length']} should be")
-        values = np.array(values[: described["length"]])
-    except OSError as error:
-        raise PreqError(f"{file} cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError, SyntaxError) as error:
-        raise PreqError(f"{file} is damaged: {str(error).splitlines()[0]}") from None
+    values = read_array(path / f"{name}.npy", described["length"])
     if digest_of(values.tobytes()) != described["digest"]:
-        raise PreqError(f"{file} is damaged: its content does not fit {RECORD_FILE}")
+        raise PreqError(f"{path / f'{name}.npy'} is damaged: its content does not fit {RECORD_FILE}")
     return values

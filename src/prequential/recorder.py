@@ -20,7 +20,7 @@ from prequential.record import ARRAYS, PER_POSITION, finite_or_none
 SECONDS_BETWEEN_PAUSES = 0.1
 FETCHED_AT_ONCE = 64
 """Predictions that stay on a GPU before they are fetched together."""
-COUNTERS = ("num_events", "position", "num_predictions", "trained_examples", "seconds")
+COUNTERS = ("num_events", "position", "num_predictions", "trained_examples", "seconds", "heldout")
 
 
 class Recorder:
@@ -30,17 +30,20 @@ class Recorder:
     """
 
     def __init__(self, plan: Plan, num_classes: int, directory: Path | None = None, *, create: bool = True) -> None:
-        classes, single = np.min_scalar_type(num_classes - 1), np.dtype(np.float32)
-        types = (np.dtype(np.float64), single, classes, classes, single, np.dtype(np.int64), single)
+        classes = np.min_scalar_type(num_classes - 1)
+        types = [np.dtype(t) for t in (np.float64, np.float32, classes, classes, np.float32, np.int64, np.float32)]
         self.plan = plan
-        self._arrays: dict[str, ArrayFile | ArrayMemory] = {
-            name: ArrayMemory(dtype, plan.length)
-            if directory is None
-            else ArrayFile(directory / f"{name}.npy", dtype, plan.length, create=create)
-            for name, dtype in zip(ARRAYS, types, strict=True)
-        }
+        self._arrays: dict[str, ArrayFile | ArrayMemory] = {}
+        for name, dtype in zip(ARRAYS, types, strict=True):
+            if directory is None:
+                self._arrays[name] = ArrayMemory(dtype, plan.length)
+                continue
+            try:
+                self._arrays[name] = ArrayFile(directory / f"{name}.npy", dtype, plan.length, create=create)
+            except PreqError:
+                self.close()
+                raise
         self.status = "running"
-        self.heldout: dict[str, float] | None = None
         self._waiting: list[tuple[int, Tensor, Tensor]] = []
         self._started = self._next_pause = 0.0
         self._rewind()
@@ -48,6 +51,7 @@ class Recorder:
     def _rewind(self) -> None:
         self.num_events = self.position = self.num_predictions = self.trained_examples = 0
         self.seconds, self.total_nats, self.total_errors = 0.0, 0.0, 0
+        self.heldout: dict[str, float] | None = None
         self._hashers = {name: hashlib.blake2b(digest_size=16) for name in ARRAYS}
         self._hashed = dict.fromkeys(ARRAYS, 0)
 
@@ -156,11 +160,15 @@ class Recorder:
         for array in self._arrays.values():
             array.sync()
 
-    def close(self) -> None:
-        """Close the arrays; a run that is over has them cut to what was measured."""
-        over = self.status in ("finished", "diverged")
+    def cut(self) -> None:
+        """Shorten the arrays to what was measured, for good."""
         for name, array in self._arrays.items():
-            array.close(self._count(name) if over else None)
+            array.cut(self._count(name))
+
+    def close(self) -> None:
+        """Let go of the arrays."""
+        for array in self._arrays.values():
+            array.close()
 
     def counters(self) -> dict[str, Any]:
         """Where the run stands, for `go_back_to`."""

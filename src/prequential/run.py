@@ -126,32 +126,47 @@ def run(
         require_no_run(Path(out))
     session = prepare(make_model, data, method, recipe, seed=seed, plan_seed=plan_seed, width=width, device=device)
     if out is None:
-        return _go(session, None, None, threads, listeners)
+        return _go(session, None, _begin(session, None, None), threads, listeners)
     path = claim(Path(out))
     with DirectoryLock(path):
         home = Home(path, session.facts, every_seconds=checkpoint_seconds)
-        done = home.finished_record() if resume else None
-        return done or _go(session, home, home.newest() if resume else None, threads, listeners)
+        if resume and (done := home.finished_record()):
+            return done
+        checkpoint = home.newest() if resume else None
+        threads = threads if checkpoint is None else checkpoint.threads(threads)
+        return _go(session, home, _begin(session, home, checkpoint), threads, listeners)
+
+
+def _begin(session: Session, home: Home | None, checkpoint: Checkpoint | None) -> tuple[Scorer, Recorder]:
+    """Labels and recorder at the beginning, or where a checkpoint left them (the learner then too)."""
+    plan, learner = session.plan, session.learner
+    labels = Scorer(learner.data, learner.device)
+    if not plan.method.prequential:
+        labels.reveal_all()
+    if home is None:
+        return labels, Recorder(plan, learner.data.num_classes)
+    recorder = Recorder(plan, learner.data.num_classes, home.path, create=checkpoint is None)
+    try:
+        if checkpoint is None:
+            home.begin(recorder)
+        else:
+            checkpoint.restore(learner, recorder)
+            labels.catch_up(recorder.position if plan.method.prequential else plan.length)
+    except BaseException:
+        recorder.close()
+        raise
+    return labels, recorder
 
 
 def _go(
     session: Session,
     home: Home | None,
-    checkpoint: Checkpoint | None,
+    begun: tuple[Scorer, Recorder],
     threads: int | str | None,
     listeners: Iterable[Listener],
 ) -> Record:
-    """Run a session from the beginning or from a checkpoint, and keep its record where there is a home."""
-    plan, learner = session.plan, session.learner
-    labels = Scorer(learner.data, learner.device)
-    recorder = Recorder(plan, learner.data.num_classes, None if home is None else home.path, create=checkpoint is None)
-    if checkpoint is not None:
-        threads = checkpoint.restore(learner, recorder, threads)
-        labels.catch_up(recorder.position)
-    elif home is not None:
-        home.begin(recorder)
-    if not plan.method.prequential:
-        labels.reveal_all()
+    """Execute the rest of a session's plan, and keep its record where there is a home."""
+    plan, learner, (labels, recorder) = session.plan, session.learner, begun
 
     def pause() -> None:
         recorder.report(listeners)
@@ -166,6 +181,7 @@ def _go(
         return Record(**facts, **recorder.arrays()) if home is None else home.finish(recorder, facts)
 
     with (
+        contextlib.closing(recorder),
         num_threads(find_num_threads(threads, learner)),
         seeded(learner.seed, "run", 0, learner.device),
         StopRequest() as stop,
@@ -173,15 +189,14 @@ def _go(
         try:
             execute(plan, learner, labels, recorder, pause, stop)
             recorder.report(listeners)
-            if stop.requested and home is not None and recorder.status == "stopped":
+            if recorder.status == "stopped" and home is not None:
                 home.save(learner, recorder)
         except KeyboardInterrupt:
             recorder.finish("stopped")
         except BaseException:
-            if home is not None:
-                with contextlib.suppress(Exception):
-                    recorder.finish("failed")
-                    kept()
+            with contextlib.suppress(Exception):
+                recorder.finish("failed")
+                kept()
             raise
         record = kept()
     if record.status == "stopped":

@@ -277,7 +277,7 @@ def test_broken_records_are_named(tmp_path: Path) -> None:
         with pytest.raises(PreqError, match=complaint):
             pq.load(record.path)
     np.save(nats, record.nats[:-1])
-    with pytest.raises(PreqError, match=r"\(49,\) values where 50 should be"):
+    with pytest.raises(PreqError, match="no array of at least 50 numbers"):
         pq.load(record.path)
     nats.unlink()
     with pytest.raises(PreqError, match=r"nats.npy cannot be read"):

@@ -1,0 +1,292 @@
+"""Checkpoints: what is resumed is the same to the bit, and nothing that happens to the machine loses a run."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import prequential as pq
+from prequential import files
+from prequential.cli import main
+from prequential.errors import PreqError, PreqWarning
+from prequential.files import DirectoryLock
+from prequential.methods import Method
+from prequential.progress import Progress
+from prequential.record import ARRAYS, Record
+
+from ..conftest import blobs
+from ..laws.test_records import IDS, METHODS, tiny
+
+METHOD = pq.ReplayStreams(num_streams=2, batch_size=8)
+LENGTH = 400
+
+
+def start(out: Path | None, *, resume: bool = True, stop_at: int | None = None, method: Method = METHOD) -> Record:
+    """A run that saves its state at every pause, and is asked to stop at a position."""
+
+    def ask(progress: Progress) -> None:
+        if stop_at is not None and progress.position >= stop_at:
+            signal.raise_signal(signal.SIGTERM)
+
+    return pq.run(tiny, blobs(LENGTH), method, seed=0, out=out, resume=resume, checkpoint_seconds=0, listeners=[ask])
+
+
+@pytest.fixture(autouse=True)
+def _pause_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+
+
+def assert_same(one: Record, other: Record) -> None:
+    for name in ARRAYS:
+        assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name
+    assert one.heldout == other.heldout
+    assert one.flops == other.flops
+    assert one.status == other.status == "finished"
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> Record:
+    return pq.run(tiny, blobs(LENGTH), METHOD, seed=0)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=IDS)
+@pytest.mark.parametrize("stops", [[1], [100, 200], list(range(20, 400, 38))], ids=["once", "twice", "ten times"])
+def test_a_resumed_run_is_the_same_to_the_bit(tmp_path: Path, method: Method, stops: list[int]) -> None:
+    for stop in stops:
+        with pytest.raises(pq.Interrupted) as caught:
+            start(tmp_path / "run", stop_at=stop, method=method)
+        assert caught.value.signal_number == signal.SIGTERM
+        stopped = pq.load(tmp_path / "run")
+        assert stopped.status == "stopped"
+        assert len(stopped.nats) >= stop
+    record = start(tmp_path / "run", method=method)
+    assert_same(record, pq.run(tiny, blobs(LENGTH), method, seed=0))
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == sorted(
+        [*(f"{name}.npy" for name in ARRAYS), "lock", "record.json"]
+    )
+
+
+def test_a_finished_run_is_returned_at_once(tmp_path: Path) -> None:
+    record = start(tmp_path / "run", resume=False)
+    begin = time.perf_counter()
+    again = start(tmp_path / "run")
+    assert time.perf_counter() - begin < 1
+    assert_same(record, again)
+    assert record.seconds == again.seconds
+
+
+def test_other_settings_or_data_are_refused_with_what_differs(tmp_path: Path) -> None:
+    with pytest.raises(pq.Interrupted):
+        start(tmp_path / "run", stop_at=50)
+    before = {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"recipe": pq.Recipe(learning_rate=0.5)}, "recipe.learning_rate 0.003 then, 0.5 now"),
+        ({"seed": 1}, "seeds.seed 0 then, 1 now"),
+        ({"method": pq.ReplayStreams(num_streams=3, batch_size=8)}, "method.num_streams 2 then, 3 now"),
+        ({"data": blobs(LENGTH, seed=1)}, "data.inputs"),
+        ({"data": blobs(LENGTH).take(300)}, "length 400 then, 300 now"),
+        ({"make_model": "mlp1"}, "model.name"),
+        ({"threads": 7}, "threads 1 then, 7 now"),
+    ]
+    for change, complaint in changes:
+        arguments: dict[str, Any] = {"make_model": tiny, "data": blobs(LENGTH), "method": METHOD, "seed": 0}
+        arguments |= change
+        with pytest.raises(PreqError, match="settings differ from the run in") as caught:
+            pq.run(**arguments, out=tmp_path / "run", resume=True)
+        assert complaint in str(caught.value)
+    assert before == {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
+
+
+def checkpoints(run: Path) -> list[Path]:
+    return sorted((run / "checkpoints").iterdir())
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "foreign", "renamed", "array"])
+def test_an_older_checkpoint_serves_where_the_newest_is_damaged(
+    tmp_path: Path, damage: str, undisturbed: Record
+) -> None:
+    with pytest.raises(pq.Interrupted):
+        start(tmp_path / "run", stop_at=200)
+    older, newest = checkpoints(tmp_path / "run")
+    content = newest.read_bytes()
+    if damage == "truncated":
+        newest.write_bytes(content[:-5])
+    elif damage == "flipped":
+        newest.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+    elif damage == "foreign":
+        newest.write_bytes(b"\x80\x04cos\nsystem\n(S'touch /tmp/owned'\ntR.")
+    elif damage == "renamed":
+        newest.rename(newest.with_name(newest.name.replace("-", "-0")))
+    else:
+        position = int(older.read_bytes().partition(b'position\\": ')[2].partition(b",")[0])
+        nats = tmp_path / "run" / "nats.npy"
+        values = bytearray(nats.read_bytes())
+        values[files.HEADER_SIZE + 8 * position + 3] ^= 1
+        nats.write_bytes(values)
+    with pytest.warns(PreqWarning, match="cannot be used: .*; trying an older one"):
+        record = start(tmp_path / "run")
+    assert_same(record, undisturbed)
+
+
+def test_no_whole_checkpoint_is_an_error_that_says_so(tmp_path: Path) -> None:
+    with pytest.raises(pq.Interrupted):
+        start(tmp_path / "run", stop_at=200)
+    for file in checkpoints(tmp_path / "run"):
+        file.write_bytes(b"")
+    with pytest.warns(PreqWarning), pytest.raises(PreqError, match=r"no checkpoint in .* is whole"):
+        start(tmp_path / "run")
+
+
+def test_a_damaged_record_does_not_stop_a_resume(tmp_path: Path, undisturbed: Record) -> None:
+    with pytest.raises(pq.Interrupted):
+        start(tmp_path / "run", stop_at=200)
+    (tmp_path / "run" / "record.json").write_bytes(b"{")
+    with pytest.warns(PreqWarning, match="record.json is damaged"):
+        assert_same(start(tmp_path / "run"), undisturbed)
+
+
+def test_two_runs_into_one_directory_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(pq.Interrupted):
+        start(tmp_path / "run", stop_at=50)
+    with DirectoryLock(tmp_path / "run"), pytest.raises(PreqError, match="another run is writing into"):
+        start(tmp_path / "run")
+
+
+class Crash(BaseException):
+    """The machine stops here."""
+
+
+@contextmanager
+def file_operations(watch: Callable[[str, object], None]) -> Iterator[None]:
+    """Every operation that changes the disk goes through `watch` first."""
+    patch = pytest.MonkeyPatch()
+    for owner, name in [(os, "fsync"), (os, "pwrite"), (os, "ftruncate"), (Path, "replace"), (Path, "unlink"),
+                        (Path, "mkdir"), (Path, "rmdir")]:  # fmt: skip
+        original = getattr(owner, name)
+
+        def watched(*arguments, _name=name, _original=original, **keywords):
+            watch(_name, arguments[0])
+            return _original(*arguments, **keywords)
+
+        patch.setattr(owner, name, watched)
+    try:
+        yield
+    finally:
+        patch.undo()
+
+
+def test_a_checkpoint_is_durable_before_an_older_one_goes(tmp_path: Path) -> None:
+    log: list[tuple[str, str]] = []
+
+    def note(name: str, subject: object) -> None:
+        if name == "fsync":
+            log.append((name, Path(f"/proc/self/fd/{subject}").readlink().name))
+        elif name in ("replace", "unlink"):
+            log.append((name, Path(str(subject)).name))
+
+    with file_operations(note), pytest.raises(pq.Interrupted):
+        start(tmp_path / "run", stop_at=100)
+    removed = [number for number, (name, file) in enumerate(log) if name == "unlink" and file.endswith(".safetensors")]
+    assert removed, "older checkpoints are removed"
+    for number in removed:
+        before = log[:number]
+        renamed = max(i for i, (name, file) in enumerate(before) if name == "replace" and ".safetensors" in file)
+        temporary = before[renamed][1]
+        assert ("fsync", temporary) in before[:renamed], "content is synced before the rename"
+        assert ("fsync", "checkpoints") in before[renamed:], "the rename is synced before anything goes"
+        arrays = [("fsync", f"{name}.npy") for name in ARRAYS]
+        synced = before[:renamed]
+        assert all(entry in synced for entry in arrays), "arrays are synced before the checkpoint that names them"
+    assert len(checkpoints(tmp_path / "run")) == 2
+
+
+def test_a_crash_at_any_file_operation_loses_only_time(tmp_path: Path, undisturbed: Record) -> None:
+    total = 0
+
+    def count(name: str, subject: object) -> None:
+        nonlocal total
+        total += 1
+
+    with file_operations(count):
+        start(tmp_path / "whole", resume=False)
+    for crash_at in sorted({*range(30), *range(total - 25, total), *range(30, total, max(total // 15, 1))}):
+        seen = 0
+
+        def crash(name: str, subject: object, crash_at: int = crash_at) -> None:
+            nonlocal seen
+            seen += 1
+            if seen > crash_at:
+                raise Crash
+
+        out = tmp_path / f"run{crash_at}"
+        with file_operations(crash), pytest.raises(Crash):
+            start(out, resume=False)
+        with warnings.catch_warnings(action="ignore", category=PreqWarning):
+            assert_same(start(out), undisturbed)
+
+
+def test_a_full_disk_stops_the_run_with_the_last_state_whole(tmp_path: Path, undisturbed: Record) -> None:
+    written = 0
+
+    def full(name: str, subject: object) -> None:
+        nonlocal written
+        written += name == "replace"
+        if written > 6:
+            raise OSError(28, "No space left on device")
+
+    with file_operations(full), pytest.raises(PreqError, match=r"cannot write .*No space left on device"):
+        start(tmp_path / "run", resume=False)
+    assert_same(start(tmp_path / "run"), undisturbed)
+
+
+def test_a_file_size_limit_is_told_in_one_line(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+        with pytest.raises(PreqError, match=r"cannot write .*nats.npy: File too large"):
+            start(tmp_path / "run", resume=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+
+
+def test_a_read_only_directory_is_told_in_one_line() -> None:
+    with pytest.raises(PreqError, match="cannot write into /proc/run: "):  # not even root may
+        start(Path("/proc/run"), resume=False)
+
+
+def test_the_command_line_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["run", "mnist", "mlp1", "--width", "0.1", "--length", "2000", "--streams", "2", "--threads", "1", "--json"]
+    assert main([*flags, "--out", str(tmp_path / "whole")]) == 0
+    command = [sys.executable, "-m", "prequential.cli", *flags, "--checkpoint-seconds", "0.05"]
+    process = subprocess.Popen([*command, "--out", str(tmp_path / "run")], stderr=subprocess.PIPE, text=True)
+    while not list(tmp_path.glob("run/checkpoints/*.safetensors")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "--resume goes on" in err
+    assert main([*flags, "--out", str(tmp_path / "run"), "--resume"]) == 0
+    assert np.array_equal(pq.load(tmp_path / "run").nats, pq.load(tmp_path / "whole").nats)
+    capsys.readouterr()
+
+
+def test_five_kills_change_nothing(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    script = [sys.executable, str(root / "benchmarks" / "kill.py"), "--kills", "5"]
+    script += ["--length", "20000", "--streams", "4", "--width", "0.25"]
+    done = subprocess.run([*script, "--to", str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "5 of 5 kills" in done.stdout
+    assert "identical" in done.stdout
