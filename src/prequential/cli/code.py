@@ -150,6 +150,7 @@ def main_verify(arguments: list[str]) -> int:
         seed=seeds["seed"],
         plan_seed=seeds["plan_seed"],
         width=record.model["width"],
+        device="cpu" if record.environment["device"] == "cpu" else "cuda",
         threads=record.environment["threads"],
     )
     with tempfile.TemporaryDirectory() as folder:
