@@ -15,7 +15,7 @@ from prequential.coding.range_coder import MOST_CLASSES
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, PreqWarning, require_count
 from prequential.files import digest_of
-from prequential.learn.environment import environment, find_num_threads, num_threads, require_threads
+from prequential.learn.environment import deterministic, environment, find_num_threads, num_threads, require_threads
 from prequential.learn.learner import Learner
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
@@ -94,7 +94,7 @@ def _header(session: Session) -> dict[str, Any]:
 def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener]) -> Recorder:
     learner = session.learner
     recorder = Recorder(session.plan, learner.data.num_classes)
-    with seeded(learner.seed, "run", 0, learner.device):
+    with seeded(learner.seed, "run", 0, learner.device), deterministic(learner.device):
         execute(session.plan, learner, labels, recorder, lambda: recorder.report(listeners))
     recorder.report(listeners)
     return recorder

@@ -66,8 +66,8 @@ def test_optimizers_do_what_torchs_do(name: str, momentum: float) -> None:
     theirs.load_state_dict(ours.state_dict())
     makers = {
         "adamw": lambda p: torch.optim.AdamW(p, 0.01, (momentum, 0.999), 1e-3, 0.1),
-        "rmsprop": lambda p: torch.optim.RMSprop(p, 0.01, eps=1e-3, weight_decay=0.1, momentum=momentum),
-        "sgd": lambda p: torch.optim.SGD(p, 0.01, momentum, weight_decay=0.1),
+        "rmsprop": lambda p: torch.optim.RMSprop(p, 0.01, eps=1e-3, momentum=momentum),
+        "sgd": lambda p: torch.optim.SGD(p, 0.01, momentum),
     }
     reference = makers[name](theirs.parameters())
     optimizer = make_optimizer(recipe, [p.detach() for p in ours.parameters()])
@@ -78,6 +78,8 @@ def test_optimizers_do_what_torchs_do(name: str, momentum: float) -> None:
             optimizer.step(list(gradients))
             reference.zero_grad()
             theirs(inputs).square().sum().backward()
+            if name != "adamw":
+                torch._foreach_mul_([p.detach() for p in theirs.parameters()], 1 - 0.01 * 0.1)
             reference.step()
         for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
             torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-7)

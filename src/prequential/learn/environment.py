@@ -83,6 +83,23 @@ def num_threads(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+@contextmanager
+def deterministic(device: torch.device) -> Iterator[None]:
+    """Inside, a GPU gives the same bits each time, or says that an operation cannot. A CPU always does."""
+    if device.type == "cpu":
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before, benchmark = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
+        torch.backends.cudnn.benchmark = benchmark
+
+
 def environment(device: torch.device) -> dict[str, Any]:
     """What the numbers of a run may depend on."""
     return {

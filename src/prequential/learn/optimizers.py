@@ -48,6 +48,12 @@ def _counters(parameters: list[Tensor]) -> list[Tensor]:
     return [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
 
 
+def _decay(parameters: list[Tensor], share: float) -> None:
+    """Decoupled weight decay: θ ← θ − share·θ, as AdamW does inside its step."""
+    if share:
+        torch._foreach_mul_(parameters, 1 - share)
+
+
 class AdamW:
     """Adam with decoupled weight decay."""
 
@@ -84,6 +90,7 @@ class RMSProp:
         self.state = {"square": _zeros(parameters), "momentum": _zeros(parameters), "step": _counters(parameters)}
 
     def step(self, gradients: list[Tensor]) -> None:
+        _decay(self._parameters, self._rate * self._decay)
         rmsprop(
             self._parameters,
             gradients,
@@ -95,7 +102,7 @@ class RMSProp:
             lr=self._rate,
             alpha=0.99,
             eps=self._eps,
-            weight_decay=self._decay,
+            weight_decay=0.0,
             momentum=self._momentum,
             centered=False,
         )
@@ -110,6 +117,7 @@ class SGD:
         self.state = {"momentum": _zeros(parameters)} if recipe.momentum else {}
 
     def step(self, gradients: list[Tensor]) -> None:
+        _decay(self._parameters, self._rate * self._decay)
         buffers: list[Tensor | None] = [*self.state.get("momentum", [None] * len(self._parameters))]
         sgd(
             self._parameters,
@@ -117,7 +125,7 @@ class SGD:
             buffers,
             fused=True,
             lr=self._rate,
-            weight_decay=self._decay,
+            weight_decay=0.0,
             momentum=self._momentum,
             dampening=0.0,
             nesterov=False,

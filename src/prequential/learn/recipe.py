@@ -24,7 +24,7 @@ class Recipe:
     eps: float = 1e-4
     """ε of AdamW and RMSProp; it matters as much as the learning rate."""
     weight_decay: float = 0.1
-    """Decoupled in AdamW, added to the gradient in the others; never applied to the temperature."""
+    """Decoupled in every optimizer: θ ← θ − (learning rate · weight decay)·θ. Not for the temperature."""
     momentum: float = 0.9
     """Momentum of SGD and RMSProp, β₁ of AdamW."""
     ema_step_size: float = 0.01
