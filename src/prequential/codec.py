@@ -1,8 +1,8 @@
 """Encode and decode: the same loop as a run, with a bitstream at the border that labels cross."""
 
+import importlib.metadata
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,12 @@ import torch
 from numpy.typing import NDArray
 
 from prequential.coding.container import Container
+from prequential.coding.header import checked
 from prequential.coding.labels import CHECKED_TOGETHER, Decoder, Encoder, block_checks
 from prequential.coding.range_coder import MOST_CLASSES
+from prequential.data.blind import InputsOnly
 from prequential.data.sequence import DataSequence
-from prequential.errors import PreqError, PreqWarning, require_count
+from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
 from prequential.learn.environment import deterministic, environment, find_num_threads, num_threads, require_threads
 from prequential.learn.learner import Learner
@@ -21,13 +23,14 @@ from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
 from prequential.methods.rebuild import method_from_settings
-from prequential.models import MODELS, ModelFactory, name_of
+from prequential.models import MODELS, ModelFactory, build, name_of
+from prequential.presets import recipe_from_settings
 from prequential.progress import Listener
 from prequential.recorder import Recorder
 from prequential.run import execute
 from prequential.session import Session, prepare
 
-MATTERS = ("torch", "numpy", "device", "cpu_capability", "platform")
+MATTERS = ("prequential", "torch", "numpy", "constriction", "device_name", "cuda", "cpu_capability", "platform")
 """What the bits of a prediction may depend on."""
 
 
@@ -55,10 +58,33 @@ def encode(
         >>> bool((pq.decode(bits, data) == data.labels(np.arange(96)).numpy()).all())
         True
     """
+    return encode_and_score(
+        make_model,
+        data,
+        method,
+        recipe,
+        threads=threads,
+        listeners=listeners,
+        seed=seed,
+        plan_seed=plan_seed,
+        width=width,
+        device=device,
+    )[0]
+
+
+def encode_and_score(
+    make_model: str | ModelFactory,
+    data: DataSequence,
+    method: Method | None,
+    recipe: Recipe | None,
+    *,
+    threads: int | str | None,
+    listeners: Iterable[Listener],
+    **settings: Any,
+) -> tuple[bytes, NDArray[np.float64]]:
+    """The bitstream, and the nats of each label."""
     require_threads(threads)
-    session = prepare(
-        make_model, data, method, recipe, seed=seed, plan_seed=plan_seed, width=width, device=device, evaluate=False
-    )
+    session = prepare(make_model, data, method, recipe, evaluate=False, **settings)
     if not session.plan.method.prequential:
         raise PreqError(f"{session.plan.method.name} is not prequential: it has no code to write")
     if data.num_classes > MOST_CLASSES:
@@ -72,10 +98,14 @@ def encode(
             f"the label at position {recorder.position - 1} has no finite codelength, so there is nothing to encode; "
             "try a smaller learning rate or a larger eps"
         )
-    coded = recorder.arrays()["labels"]
-    header |= {"codelength_nats": recorder.total_nats, "labels": digest_of(coded.astype("<u2").tobytes())}
-    header["checks"] = block_checks(coded)
-    return Container(header, labels.coder.payload()).to_bytes()
+    arrays = recorder.arrays()
+    header |= {
+        "num_events": recorder.num_events,
+        "codelength_nats": recorder.total_nats,
+        "labels": digest_of(arrays["labels"].astype("<u2").tobytes()),
+        "checks": block_checks(arrays["labels"]),
+    }
+    return Container(header, labels.coder.payload()).to_bytes(), arrays["nats"]
 
 
 def _header(session: Session) -> dict[str, Any]:
@@ -85,10 +115,14 @@ def _header(session: Session) -> dict[str, Any]:
         **{name: session.facts[name] for name in ("method", "recipe", "model", "seeds", "length", "num_classes")},
         "data": {name: session.facts["data"][name] for name in ("name", "input_shape", "inputs")},
         "plan": session.plan.digest(),
-        "weights": _weights_digest(learner),
+        "fingerprint": learner.fingerprint(),
         "device": str(learner.device),
-        "environment": environment(learner.device),
+        "environment": _environment(learner),
     }
+
+
+def _environment(learner: Learner) -> dict[str, Any]:
+    return environment(learner.device) | {"constriction": importlib.metadata.version("constriction")}
 
 
 def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener]) -> Recorder:
@@ -100,44 +134,12 @@ def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Liste
     return recorder
 
 
-@dataclass(frozen=True)
-class InputsOnly:
-    """A sequence without its labels."""
-
-    data: DataSequence
-    num_classes: int
-    heldout: None = None
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    @property
-    def name(self) -> str:
-        return self.data.name
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        return self.data.input_shape
-
-    @property
-    def order_seed(self) -> int | None:
-        return self.data.order_seed
-
-    def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
-        return self.data.inputs(positions)
-
-    def labels(self, positions: NDArray[np.int64]) -> torch.Tensor:
-        raise PreqError("a decoder has no labels")
-
-    def digests(self) -> dict[str, str]:
-        return self.data.digests()
-
-
 def decode(
     content: bytes,
     data: DataSequence,
     make_model: str | ModelFactory | None = None,
     *,
+    device: str | None = None,
     listeners: Iterable[Listener] = (),
 ) -> NDArray[np.int64]:
     """The labels of a bitstream, in sequence order.
@@ -146,37 +148,31 @@ def decode(
         content: what `encode` gave.
         data: the inputs, in the order they were encoded in; its labels are never looked at.
         make_model: the model, where it is not one of the package: code is never imported because a file names it.
+        device: where to decode, if not on the encoder's device.
 
     Raises:
         PreqError: if the file is damaged, the inputs or the model are not the encoder's, or the
             arithmetic here turns out to differ. Wrong labels are never returned.
     """
     container = Container.from_bytes(content)
+    header = checked(container.header)
+    if len(header["checks"]) != -(-header["length"] // CHECKED_TOGETHER):
+        raise PreqError(f"the bitstream's header is damaged: {len(header['checks'])} is not its number of checks")
+    session = _rebuild(header, InputsOnly(data, header["num_classes"]), make_model, device or header["device"])
+    labels = Decoder(header["length"], session.learner.device, container.payload, header["checks"])
     try:
-        session = _rebuild(container.header, InputsOnly(data, int(container.header["num_classes"])), make_model)
-        threads, checks = container.header["environment"]["threads"], list(container.header["checks"])
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, PreqError):
-            raise
-        raise PreqError(f"the bitstream's header is damaged or incomplete ({error!r})") from None
-    require_count("threads", threads, at_most=1024)
-    if len(checks) != -(-session.plan.length // CHECKED_TOGETHER):
-        raise PreqError(f"the bitstream's header is damaged: {len(checks)} is not its number of checks")
-    labels = Decoder(session.plan.length, session.learner.device, container.payload, checks)
-    try:
-        with num_threads(threads):
+        with num_threads(header["environment"]["threads"]):
             _walk(session, labels, listeners)
             decoded = labels.labels()
     except PreqError as error:
-        raise PreqError(f"{error}{_because(container.header, session.learner)}") from None
-    if digest_of(decoded.astype("<u2").tobytes()) != container.header["labels"]:
-        raise PreqError(
-            f"the decoded labels are not those that were encoded{_because(container.header, session.learner)}"
-        )
+        raise PreqError(f"{error}{_because(header, session.learner)}") from None
+    if digest_of(decoded.astype("<u2").tobytes()) != header["labels"]:
+        why = _because(header, session.learner)
+        raise PreqError(f"the decoded labels are not those that were encoded{why}")
     return decoded
 
 
-def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFactory | None) -> Session:
+def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFactory | None, device: str) -> Session:
     if len(data) != header["length"]:
         raise PreqError(f"the bitstream is about {header['length']} labels, the data has {len(data)} inputs")
     if data.digests()["inputs"] != header["data"]["inputs"]:
@@ -189,33 +185,43 @@ def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFa
         raise PreqError(f"the model '{name}' is not one of the package; give it again (--model {name})")
     if make_model is not None and name_of(make_model) != name:
         raise PreqError(f"the bitstream was made with the model '{name}', got '{name_of(make_model)}'")
+    if name in MODELS and make_model is None:
+        _require_size(header, data.input_shape)
     session = prepare(
         make_model or name,
         data,
         method_from_settings(header["method"]),
-        Recipe(**header["recipe"]),
+        recipe_from_settings(header["recipe"]),
         seed=header["seeds"]["seed"],
         plan_seed=header["seeds"]["plan_seed"],
         width=header["model"]["width"],
-        device=header["device"],
+        device=device,
         evaluate=False,
     )
-    if session.plan.digest() != header["plan"]:
+    if session.plan.digest(header["num_events"]) != header["plan"]:
         raise PreqError("the plan differs from the encoder's; was the file made by another version?")
-    if _weights_digest(session.learner) != header["weights"]:
-        raise PreqError(f"the model '{name}' starts from other weights than the encoder's; is it the same code?")
+    if session.learner.fingerprint() != header["fingerprint"]:
+        raise PreqError(f"the model '{name}' is not the encoder's: other layers or other weights; is it the same code?")
     if different := _because(header, session.learner):
         warnings.warn(f"decoding may fail{different}", PreqWarning, stacklevel=3)
     return session
 
 
-def _weights_digest(learner: Learner) -> str:
-    tensors = (*learner.model.parameters(), *learner.model.buffers())
-    return digest_of(b"".join(tensor.detach().cpu().contiguous().numpy().tobytes() for tensor in tensors))
+def _require_size(header: dict[str, Any], input_shape: tuple[int, ...]) -> None:
+    """Count the model's parameters before memory is given to them."""
+    wanted = header["model"]
+    with torch.device("meta"):
+        model = build(wanted["name"], input_shape, header["num_classes"], width=wanted["width"])
+    count = sum(p.numel() for p in model.parameters())
+    if count != wanted["num_parameters"]:
+        raise PreqError(
+            f"the bitstream's header is damaged: '{wanted['name']}' of width {wanted['width']:g} has {count} "
+            f"parameters, not {wanted['num_parameters']}"
+        )
 
 
 def _because(header: dict[str, Any], learner: Learner) -> str:
-    here, there = environment(learner.device), header["environment"]
+    here, there = _environment(learner), header["environment"]
     differences = [
         f"{name} {there.get(name)} there, {here[name]} here" for name in MATTERS if there.get(name) != here[name]
     ]

@@ -24,7 +24,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> PreqError:
         unknown model 'lennet'; did you mean 'lenet'? known: lenet, mlp1
     """
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
+    close = difflib.get_close_matches(str(name), names, n=1)
     hint = f"did you mean '{close[0]}'? " if close else ""
     return PreqError(f"unknown {kind} '{name}'; {hint}known: {', '.join(names)}")
 
@@ -35,6 +35,12 @@ def require_count(name: str, value: Any, *, at_least: int = 1, at_most: int = sy
     if not is_whole or not at_least <= int(value) <= at_most:
         limit = f" and at most {at_most}" if at_most < sys.maxsize else ""
         raise PreqError(f"{name} must be a whole number of at least {at_least}{limit}, got {value}")
+
+
+def require_flag(name: str, value: Any) -> None:
+    """Refuse anything but True or False."""
+    if not isinstance(value, bool):
+        raise PreqError(f"{name} must be True or False, got {value}")
 
 
 def whole_seed(name: str, value: Any) -> int:

@@ -5,6 +5,8 @@ import errno
 import hashlib
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,20 +23,30 @@ _HEADER = re.compile(
 )
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Inside, what the system refuses (no room, no permission) becomes one line that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise PreqError(f"cannot write {path}: {error.strerror}; make room or choose another place") from None
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file so that a crash at any moment leaves the old content or the new, both whole."""
     temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_directory(path.parent)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise PreqError(f"cannot write {path}: {error.strerror}; make room or choose another place") from error
+    with writing(path):
+        try:
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            sync_directory(path.parent)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
 
 
 def sync_directory(path: Path) -> None:
@@ -51,27 +63,23 @@ class ArrayFile:
 
     def __init__(self, path: Path, dtype: np.dtype[Any], length: int, *, create: bool) -> None:
         self.path, self.dtype, self.length = path, dtype, length
-        try:
+        with writing(path):
             self._file = path.open("w+b" if create else "r+b", buffering=0)
-        except OSError as error:
-            raise PreqError(f"cannot open {path}: {error.strerror}") from None
-        try:
-            if create:
-                self._file.write(_header(dtype, length))
-                _reserve(self._file.fileno(), HEADER_SIZE + length * dtype.itemsize)
-        except OSError as error:
-            self._file.close()
-            raise PreqError(f"cannot write {path}: {error.strerror}; make room or choose another place") from None
+            try:
+                if create:
+                    self._file.write(_header(dtype, length))
+                    _reserve(self._file.fileno(), HEADER_SIZE + length * dtype.itemsize)
+            except OSError:
+                self._file.close()
+                raise
 
     def write(self, start: int, values: NDArray[Any]) -> None:
         """Put values at `start` and after."""
         content = np.ascontiguousarray(values, self.dtype).tobytes()
-        try:
+        with writing(self.path):
             written = os.pwrite(self._file.fileno(), content, HEADER_SIZE + start * self.dtype.itemsize)
             if written != len(content):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError as error:
-            raise PreqError(f"cannot write {self.path}: {error.strerror}; the last checkpoint is whole") from None
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """The values from `start` to `stop`."""
@@ -83,12 +91,14 @@ class ArrayFile:
 
     def sync(self) -> None:
         """Make what was written durable."""
-        os.fsync(self._file.fileno())
+        with writing(self.path):
+            os.fsync(self._file.fileno())
 
     def cut(self, length: int) -> None:
         """Shorten the file to `length` values, for good."""
-        os.pwrite(self._file.fileno(), _header(self.dtype, length), 0)
-        os.ftruncate(self._file.fileno(), HEADER_SIZE + length * self.dtype.itemsize)
+        with writing(self.path):
+            os.pwrite(self._file.fileno(), _header(self.dtype, length), 0)
+            os.ftruncate(self._file.fileno(), HEADER_SIZE + length * self.dtype.itemsize)
         self.sync()
 
     def close(self) -> None:
@@ -139,14 +149,14 @@ def read_array(path: Path, length: int) -> NDArray[Any]:
     try:
         with path.open("rb") as file:
             found = _HEADER.fullmatch(file.read(HEADER_SIZE))
-            if found is None or length > int(found["length"]):
+            if found is None or not 0 <= length <= int(found["length"]):
                 raise PreqError(f"{path} is damaged: it is no array of at least {length} numbers")
-            values = np.fromfile(file, np.dtype(found["dtype"].decode()), length)
+            dtype = np.dtype(found["dtype"].decode())
+            if os.fstat(file.fileno()).st_size < HEADER_SIZE + length * dtype.itemsize:
+                raise PreqError(f"{path} is truncated: it has no room for {length} numbers")
+            return np.fromfile(file, dtype, length)
     except OSError as error:
         raise PreqError(f"{path} cannot be read: {error.strerror}") from None
-    if len(values) != length:
-        raise PreqError(f"{path} is damaged: {len(values)} values where {length} should be")
-    return values
 
 
 def _reserve(descriptor: int, size: int) -> None:
@@ -177,7 +187,8 @@ class DirectoryLock:
         self._path = directory / "lock"
 
     def __enter__(self) -> "DirectoryLock":
-        self._file = self._path.open("a+b")
+        with writing(self._path):
+            self._file = self._path.open("a+b")
         try:
             import fcntl
 

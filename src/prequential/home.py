@@ -4,6 +4,7 @@ A checkpoint is one .safetensors file whose name carries the fingerprint of its 
 before an older one goes, and at least two are kept, so that a crash at any moment loses only time.
 """
 
+import contextlib
 import json
 import time
 import warnings
@@ -17,13 +18,16 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from prequential.errors import PreqError, PreqWarning
-from prequential.files import digest_of, read_array, sync_directory, write_atomically
+from prequential.files import digest_of, read_array, write_atomically, writing
 from prequential.learn.learner import Learner
-from prequential.record import RECORD_FILE, Record, read_facts, write_facts
+from prequential.record import ARRAYS, RECORD_FILE, Record, read_facts, require_no_run, write_facts
 from prequential.record import load as load_record
-from prequential.recorder import Recorder
+from prequential.recorder import COUNTERS, Recorder
 
 KEPT = 2
+NAME = "[0-9]" * 14 + "-" + "[0-9a-f]" * 32
+"""How checkpoints are named: the number of events, then the fingerprint of the content."""
+VERSIONS = ("prequential", "torch", "numpy", "device_name", "cpu_capability")
 IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes")
 """The facts that a resumed run must share with the one it goes on with."""
 
@@ -35,6 +39,8 @@ class Home:
         self.path, self.facts, self._every_seconds = path, facts, every_seconds
         self._checkpoints = path / "checkpoints"
         self._last_save = time.monotonic()
+        for leftover in self._checkpoints.glob(".*.tmp"):
+            leftover.unlink()
 
     def finished_record(self) -> Record | None:
         """The record of a run that is over, if this is one with the same settings."""
@@ -50,21 +56,33 @@ class Home:
         self._require_same(content)
         return load_record(self.path) if content["status"] in ("finished", "diverged") else None
 
-    def begin(self, recorder: Recorder) -> None:
-        """Say that a run has begun here."""
-        write_facts(self.path, self._record_facts(recorder), recorder.contents())
+    def require_ours(self) -> None:
+        """Refuse to resume in a directory that holds other things than a run."""
+        if not (self.path / RECORD_FILE).exists() and not self._files():
+            try:
+                require_no_run(self.path)
+            except PreqError:
+                raise PreqError(f"{self.path} holds no run to resume, and is not empty; choose another") from None
 
-    def newest(self) -> "Checkpoint | None":
+    def begin(self) -> None:
+        """Say that a run begins here, before anything else is written."""
+        nothing = (0, digest_of(b""))
+        write_facts(self.path, self._record_facts(0.0), dict.fromkeys(ARRAYS, nothing))
+
+    def newest(self, learner: Learner) -> "Checkpoint | None":
         """The newest checkpoint that is whole and fits the arrays; None where there is none at all."""
         files = self._files()
-        for file in files:
+        for number, file in enumerate(files):
             try:
                 checkpoint = Checkpoint(file)
-                self._require_same(checkpoint.meta["facts"])
+                self._require_same(checkpoint.facts)
                 checkpoint.require_arrays(self.path)
+                checkpoint.require_state(learner)
             except DamagedError as damage:
                 warnings.warn(f"{file} cannot be used: {damage}; trying an older one", PreqWarning, stacklevel=3)
             else:
+                for damaged in files[:number]:
+                    damaged.rename(damaged.with_suffix(".damaged"))
                 return checkpoint
         if files:
             raise PreqError(f"no checkpoint in {self._checkpoints} is whole; remove {self.path} and start again")
@@ -77,11 +95,14 @@ class Home:
     def save(self, learner: Learner, recorder: Recorder) -> None:
         """Write a checkpoint: durable before the record names it and before an older one goes."""
         recorder.fetch()
+        if recorder.diverged:
+            return
         recorder.sync()
-        self._checkpoints.mkdir(exist_ok=True)
+        with writing(self._checkpoints):
+            self._checkpoints.mkdir(exist_ok=True)
         contents = recorder.contents()
         meta = {
-            "facts": {name: self.facts[name] for name in IDENTITY},
+            "facts": {name: self.facts[name] for name in (*IDENTITY, "environment")},
             "counters": recorder.counters(),
             "contents": contents,
             "threads": torch.get_num_threads(),
@@ -91,9 +112,10 @@ class Home:
         content = save(tensors, {"prequential": json.dumps(meta)})
         name = f"{recorder.num_events:014d}-{digest_of(content)}.safetensors"
         write_atomically(self._checkpoints / name, content)
-        write_facts(self.path, self._record_facts(recorder), contents)
-        for old in self._files()[KEPT:]:
-            old.unlink()
+        write_facts(self.path, self._record_facts(recorder.seconds), contents)
+        with writing(self._checkpoints):
+            for old in self._files()[KEPT:]:
+                old.unlink()
         self._last_save = time.monotonic()
 
     def finish(self, recorder: Recorder, facts: dict[str, Any]) -> Record:
@@ -104,18 +126,18 @@ class Home:
             recorder.cut()
         write_facts(self.path, facts, recorder.contents())
         if is_over and self._checkpoints.exists():
-            for file in self._checkpoints.iterdir():
+            for file in [*self._files(), *self._checkpoints.glob(f"{NAME}.damaged")]:
                 file.unlink()
-            self._checkpoints.rmdir()
-            sync_directory(self.path)
+            with contextlib.suppress(OSError):  # a file of the user's keeps the folder
+                self._checkpoints.rmdir()
         return load_record(self.path)
 
     def _files(self) -> list[Path]:
         """Newest first: the number of events comes first in a name."""
-        return sorted(self._checkpoints.glob("*.safetensors"), reverse=True)
+        return sorted(self._checkpoints.glob(f"{NAME}.safetensors"), reverse=True)
 
-    def _record_facts(self, recorder: Recorder) -> dict[str, Any]:
-        return self.facts | {"status": "running", "heldout": None, "flops": None, "seconds": recorder.seconds}
+    def _record_facts(self, seconds: float) -> dict[str, Any]:
+        return self.facts | {"status": "running", "heldout": None, "flops": None, "seconds": seconds}
 
     def _require_same(self, earlier: dict[str, Any]) -> None:
         differences = [
@@ -123,8 +145,14 @@ class Home:
             for name in IDENTITY
             for place, then, now in _differences(name, earlier.get(name), self.facts[name])
         ]
+        then, now = earlier.get("environment", {}), self.facts["environment"]
+        if then.get("device") != now["device"]:
+            differences.append(f"device {then.get('device')} then, {now['device']} now")
         if differences:
             raise PreqError(f"settings differ from the run in {self.path}: {'; '.join(differences)}")
+        changed = [f"{name} {then.get(name)} then, {now[name]} now" for name in VERSIONS if then.get(name) != now[name]]
+        if changed:
+            warnings.warn(f"the bits may differ from here on: {'; '.join(changed)}", PreqWarning, stacklevel=4)
 
 
 def _differences(place: str, then: object, now: object) -> Iterator[tuple[str, object, object]]:
@@ -150,14 +178,31 @@ class Checkpoint:
                 raise DamagedError("its content does not fit its name")
             header_size = int.from_bytes(content[:8], "little")
             header = json.loads(content[8 : 8 + header_size])
-            self.meta: dict[str, Any] = json.loads(header["__metadata__"]["prequential"])
-            self._tensors = load(content)
-        except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+            meta = json.loads(header["__metadata__"]["prequential"])
+            self.facts, self._counters = dict(meta["facts"]), dict(meta["counters"])
+            self._contents = {name: (int(meta["contents"][name][0]), str(meta["contents"][name][1])) for name in ARRAYS}
+            self._threads = int(meta["threads"])
+            self._state: dict[str, list[Tensor]] = {}
+            tensors = load(content)
+            for key in sorted(tensors, key=lambda key: (key.rpartition(".")[0], int(key.rpartition(".")[2]))):
+                self._state.setdefault(key.rpartition(".")[0], []).append(tensors[key])
+        except (OSError, SafetensorError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
             raise DamagedError(str(error)) from None
+
+    def require_state(self, learner: Learner) -> None:
+        """Refuse tensors that are not those of this learner."""
+
+        def shapes(state: dict[str, list[Tensor]]) -> dict[str, list[tuple[object, ...]]]:
+            return {name: [(*tensor.shape, tensor.dtype) for tensor in tensors] for name, tensors in state.items()}
+
+        if shapes(self._state) != shapes(learner.state()):
+            raise DamagedError("its tensors are not those of this model and optimizer")
+        if set(self._counters) != set(COUNTERS):
+            raise DamagedError("it does not say where the run stood")
 
     def require_arrays(self, path: Path) -> None:
         """Refuse arrays whose beginning is not what it was when the checkpoint was made."""
-        for name, (length, digest) in self.meta["contents"].items():
+        for name, (length, digest) in self._contents.items():
             try:
                 values = read_array(path / f"{name}.npy", length)
             except PreqError as error:
@@ -167,7 +212,7 @@ class Checkpoint:
 
     def threads(self, wanted: int | str | None) -> int:
         """The number of threads to go on with: the same, since another gives other bits."""
-        then = int(self.meta["threads"])
+        then = self._threads
         if isinstance(wanted, int) and wanted != then:
             place = self.file.parent.parent
             raise PreqError(f"settings differ from the run in {place}: threads {then} then, {wanted} now")
@@ -175,8 +220,5 @@ class Checkpoint:
 
     def restore(self, learner: Learner, recorder: Recorder) -> None:
         """Put learner and recorder back to where they were."""
-        state: dict[str, list[Tensor]] = {}
-        for key in sorted(self._tensors, key=lambda key: (key.rpartition(".")[0], int(key.rpartition(".")[2]))):
-            state.setdefault(key.rpartition(".")[0], []).append(self._tensors[key])
-        learner.restore(state)
-        recorder.go_back_to(self.meta["counters"], self.meta["contents"])
+        learner.restore(self._state)
+        recorder.go_back_to(self._counters, self._contents)

@@ -136,10 +136,12 @@ class Plan:
         if frontier != self.length:
             raise PreqError(f"the plan ends at label {frontier} of {self.length}; predict every position")
 
-    def digest(self) -> str:
-        """A short fingerprint of every event and every index."""
+    def digest(self, most_events: int | None = None) -> str:
+        """A short fingerprint of every event and every index; a plan of more than `most_events` is refused."""
         state = hashlib.blake2b(digest_size=16)
-        for event in self.events():
+        for number, event in enumerate(self.events()):
+            if most_events is not None and number >= most_events:
+                raise PreqError(f"the plan has more than the {most_events} events it should have")
             if isinstance(event, Calibrate | Train):
                 state.update(type(event).__name__.encode() + event.indices.astype("<i8").tobytes())
             else:

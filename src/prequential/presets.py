@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from prequential.errors import unknown_name
+from prequential.errors import PreqError, unknown_name
 from prequential.learn.recipe import Recipe
 from prequential.methods import METHODS, Method
 
@@ -54,3 +54,11 @@ def find_preset(name: str) -> Preset:
     if name not in PRESETS:
         raise unknown_name("preset", name, PRESETS)
     return PRESETS[name]
+
+
+def recipe_from_settings(settings: Mapping[str, Any]) -> Recipe:
+    """The recipe with these settings, as a record or bitstream holds them."""
+    unknown = set(settings) - {f.name for f in fields(Recipe)}
+    if unknown:
+        raise PreqError(f"a recipe has no setting {', '.join(sorted(unknown))}; was it made by another version?")
+    return Recipe(**settings)

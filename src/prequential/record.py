@@ -143,12 +143,13 @@ def write_facts(path: Path, facts: dict[str, Any], arrays: dict[str, tuple[int, 
 
 
 def require_no_run(path: Path) -> None:
-    """Refuse a directory that already holds a run, or anything else in the way."""
+    """Refuse a directory that holds a run, or anything but the traces of one killed before it began."""
     if (path / RECORD_FILE).exists():
         raise PreqError(f"{path} already holds a run; choose another directory, or resume it")
     if path.exists() and not path.is_dir():
         raise PreqError(f"{path} is a file; name a directory for the run")
-    if path.is_dir() and any(path.iterdir()):
+    ours = ("lock", ".writable", f".{RECORD_FILE}.tmp")
+    if path.is_dir() and any(file.name not in ours for file in path.iterdir()):
         raise PreqError(f"{path} is not empty; choose another directory for the run")
 
 
@@ -177,8 +178,12 @@ def read_facts(path: Path) -> dict[str, Any]:
         raise PreqError(f"{file} is not a record")
     if content.get("format") != FORMAT:
         raise PreqError(f"{file} has format {content.get('format')}, this version reads {FORMAT}")
-    if digest_of(json.dumps(content, indent=1, ensure_ascii=False).encode(errors="replace")) != sealed["checksum"]:
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    if digest_of(text.encode(errors="replace")) != sealed["checksum"]:
         raise PreqError(f"{file} is damaged: its checksum does not fit its content")
+    kinds = {"arrays": dict, "status": str, "length": int, "model": dict, "data": dict, "method": dict}
+    if not all(isinstance(content.get(name), kind) for name, kind in kinds.items()):
+        raise PreqError(f"{file} is damaged: it lacks {', '.join(kinds)}")
     return content
 
 
@@ -190,7 +195,7 @@ def load(directory: str | Path) -> Record:
     """
     path = Path(directory)
     content = read_facts(path)
-    arrays: dict[str, Any] = {name: _read_array(path, name, content["arrays"][name]) for name in ARRAYS}
+    arrays: dict[str, Any] = {name: _read_array(path, name, content["arrays"].get(name)) for name in ARRAYS}
     known = {f.name: f for f in fields(Record) if f.name not in (*ARRAYS, "path")}
     missing = [name for name, f in known.items() if name not in content and f.default is MISSING]
     if missing:
@@ -198,8 +203,10 @@ def load(directory: str | Path) -> Record:
     return Record(**{name: content[name] for name in known if name in content}, **arrays, path=path)
 
 
-def _read_array(path: Path, name: str, described: dict[str, Any]) -> NDArray[Any]:
+def _read_array(path: Path, name: str, described: Any) -> NDArray[Any]:
+    if not isinstance(described, dict) or not isinstance(described.get("length"), int):
+        raise PreqError(f"{path / RECORD_FILE} is damaged: it says nothing of {name}")
     values = read_array(path / f"{name}.npy", described["length"])
-    if digest_of(values.tobytes()) != described["digest"]:
+    if digest_of(values.tobytes()) != described.get("digest"):
         raise PreqError(f"{path / f'{name}.npy'} is damaged: its content does not fit {RECORD_FILE}")
     return values

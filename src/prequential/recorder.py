@@ -146,10 +146,11 @@ class Recorder:
     def contents(self) -> dict[str, tuple[int, str]]:
         """Length and fingerprint of each array; only what is new since the last call is hashed."""
         for name, array in self._arrays.items():
+            hasher = self._hashers[name].copy()
             for begin in range(self._hashed[name], self._count(name), 1 << 20):
                 end = min(begin + (1 << 20), self._count(name))
-                self._hashers[name].update(array.read(begin, end).tobytes())
-            self._hashed[name] = self._count(name)
+                hasher.update(array.read(begin, end).tobytes())
+            self._hashers[name], self._hashed[name] = hasher, self._count(name)
         return {name: (self._count(name), self._hashers[name].copy().hexdigest()) for name in ARRAYS}
 
     def _count(self, name: str) -> int:

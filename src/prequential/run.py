@@ -1,12 +1,13 @@
 """The loop: plan × learner × labels → record."""
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from prequential.coding.labels import Labels, Scorer
 from prequential.data.sequence import DataSequence
-from prequential.errors import PreqError, require_number
+from prequential.errors import PreqError, PreqWarning, require_number
 from prequential.events import Calibrate, Evaluate, Predict, Reinit, ShrinkPerturb, Train
 from prequential.files import DirectoryLock
 from prequential.home import Checkpoint, Home
@@ -18,7 +19,7 @@ from prequential.methods import Method
 from prequential.models import ModelFactory
 from prequential.plan import Plan
 from prequential.progress import Listener
-from prequential.record import Record, claim, require_no_run
+from prequential.record import RECORD_FILE, Record, claim, require_no_run
 from prequential.recorder import Recorder
 from prequential.session import Session, prepare
 from prequential.signals import StopRequest
@@ -129,10 +130,17 @@ def run(
         return _go(session, None, _begin(session, None, None), threads, listeners)
     path = claim(Path(out))
     with DirectoryLock(path):
+        if not resume:
+            require_no_run(path)  # again, now that nobody else can begin one here
         home = Home(path, session.facts, every_seconds=checkpoint_seconds)
-        if resume and (done := home.finished_record()):
-            return done
-        checkpoint = home.newest() if resume else None
+        checkpoint = None
+        if resume:
+            home.require_ours()
+            if done := home.finished_record():
+                return done
+            checkpoint = home.newest(session.learner)
+            if checkpoint is None and (path / RECORD_FILE).exists():
+                warnings.warn(f"{path} holds no checkpoint; the run begins at its beginning", PreqWarning, stacklevel=2)
         threads = threads if checkpoint is None else checkpoint.threads(threads)
         return _go(session, home, _begin(session, home, checkpoint), threads, listeners)
 
@@ -145,11 +153,11 @@ def _begin(session: Session, home: Home | None, checkpoint: Checkpoint | None) -
         labels.reveal_all()
     if home is None:
         return labels, Recorder(plan, learner.data.num_classes)
+    if checkpoint is None:
+        home.begin()
     recorder = Recorder(plan, learner.data.num_classes, home.path, create=checkpoint is None)
     try:
-        if checkpoint is None:
-            home.begin(recorder)
-        else:
+        if checkpoint is not None:
             checkpoint.restore(learner, recorder)
             labels.catch_up(recorder.position if plan.method.prequential else plan.length)
     except BaseException:
@@ -173,7 +181,7 @@ def _go(
         nothing_left_to_predict = recorder.position == plan.length or not plan.method.prequential
         if nothing_left_to_predict and not learner.is_finite():
             recorder.status = "diverged"
-        elif home is not None and home.save_is_due():
+        elif home is not None and not recorder.diverged and home.save_is_due():
             home.save(learner, recorder)
 
     def kept() -> Record:

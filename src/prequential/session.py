@@ -36,7 +36,9 @@ class Session:
         return self.facts | {
             "status": recorder.status,
             "heldout": recorder.heldout,
-            "flops": self.cost and cost_of(self.plan, self.cost, recorder.num_events, num_heldout),
+            "flops": cost_of(self.plan, self.cost, recorder.num_events, num_heldout)
+            if self.cost is not None and recorder.status in ("finished", "diverged")
+            else None,
             "seconds": recorder.seconds,
             "environment": environment(self.learner.device),
         }
@@ -89,8 +91,14 @@ def _facts(plan: Plan, learner: Learner) -> dict[str, Any]:
             "name": name_of(learner.factory),
             "width": float(learner.width),
             "num_parameters": sum(p.numel() for p in learner.model.parameters()),
+            "fingerprint": learner.fingerprint(),
         },
-        "data": {"name": data.name, "input_shape": list(data.input_shape), **data.digests()},
+        "data": {
+            "name": data.name,
+            "input_shape": list(data.input_shape),
+            **data.digests(),
+            "heldout": None if data.heldout is None else data.heldout.digests(),
+        },
         "seeds": {"seed": learner.seed, "order_seed": data.order_seed, "plan_seed": plan.seed},
         "length": plan.length,
         "num_classes": data.num_classes,

@@ -149,16 +149,17 @@ GOOD = idx(np.arange(24, dtype=np.uint8).reshape(2, 3, 4))
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (GOOD[:-1], r"is truncated: 39 bytes, but its header \(2, 3, 4\) says 40"),
-        (GOOD + b"!", "is too long: 41 bytes"),
+        (GOOD[:-1], r"is truncated: 23 bytes of values, its header \(2, 3, 4\) says 24"),
+        (GOOD + b"!", "is too long: 25 bytes"),
         (GOOD[:9], "is truncated inside its header"),
         (b"PK\x03\x04" + GOOD, "is not an idx file: it begins with 504b0304"),
         (b"", "is not an idx file: it begins with nothing"),
+        (b"\0\0\x08\x03" + b"\xff" * 12, "claims 79228162458924105385300197375 bytes of values"),
         (gzip.compress(GOOD, mtime=0)[:-9], "cannot be read: Compressed file ended"),
-        (gzip.compress(GOOD, mtime=0)[:12] + b"\xff" * 20, "cannot be read"),
+        (gzip.compress(GOOD, mtime=0)[:12] + b"\xff" * 20, "cannot be read|is not an idx file"),
         (None, "cannot be read: No such file"),
     ],
-    ids=["short", "long", "header", "foreign", "empty", "short gzip", "broken gzip", "absent"],
+    ids=["short", "long", "header", "foreign", "empty", "huge", "short gzip", "broken gzip", "absent"],
 )
 def test_broken_idx_files_are_named(tmp_path: Path, content: bytes | None, complaint: str) -> None:
     path = tmp_path / "images-idx3-ubyte"

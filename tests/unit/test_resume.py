@@ -9,17 +9,20 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from torch import nn
 
 import prequential as pq
-from prequential import files
+from prequential import files, session
 from prequential.cli import main
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import DirectoryLock
+from prequential.learn.environment import environment
 from prequential.methods import Method
 from prequential.progress import Progress
 from prequential.record import ARRAYS, Record
@@ -27,6 +30,7 @@ from prequential.record import ARRAYS, Record
 from ..conftest import blobs
 from ..laws.test_records import IDS, METHODS, tiny
 
+run_module = sys.modules["prequential.run"]
 METHOD = pq.ReplayStreams(num_streams=2, batch_size=8)
 LENGTH = 400
 
@@ -97,6 +101,8 @@ def test_other_settings_or_data_are_refused_with_what_differs(tmp_path: Path) ->
         ({"data": blobs(LENGTH).take(300)}, "length 400 then, 300 now"),
         ({"make_model": "mlp1"}, "model.name"),
         ({"threads": 7}, "threads 1 then, 7 now"),
+        ({"data": blobs(LENGTH).without_heldout()}, "data.heldout"),
+        ({"make_model": relabelled}, "model.fingerprint"),
     ]
     for change, complaint in changes:
         arguments: dict[str, Any] = {"make_model": tiny, "data": blobs(LENGTH), "method": METHOD, "seed": 0}
@@ -105,6 +111,88 @@ def test_other_settings_or_data_are_refused_with_what_differs(tmp_path: Path) ->
             pq.run(**arguments, out=tmp_path / "run", resume=True)
         assert complaint in str(caught.value)
     assert before == {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
+
+
+def relabelled(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    """Other code under the same name."""
+    model = tiny(input_shape, num_classes)
+    assert isinstance(model, nn.Sequential)
+    model[2] = nn.Tanh()
+    return model
+
+
+relabelled.__module__, relabelled.__qualname__ = tiny.__module__, tiny.__qualname__
+
+
+def test_another_device_is_refused_and_other_versions_are_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(pq.Interrupted):
+        start(tmp_path / "run", stop_at=50)
+    real = environment
+    monkeypatch.setattr(session, "environment", lambda device: real(device) | {"device": "cuda:0"})
+    with pytest.raises(PreqError, match="device cpu then, cuda:0 now"):
+        start(tmp_path / "run")
+    monkeypatch.setattr(session, "environment", lambda device: real(device) | {"torch": "9.9"})
+    with pytest.warns(PreqWarning, match=r"the bits may differ from here on: torch .* then, 9.9 now"):
+        start(tmp_path / "run")
+
+
+def test_a_strangers_files_are_never_touched(tmp_path: Path) -> None:
+    stranger = tmp_path / "labels.npy"
+    stranger.write_bytes(b"mine")
+    with pytest.raises(PreqError, match="holds no run to resume, and is not empty"):
+        start(tmp_path)
+    assert stranger.read_bytes() == b"mine"
+    with pytest.raises(pq.Interrupted):
+        start(tmp_path / "run", stop_at=50)
+    (tmp_path / "run" / "checkpoints" / "mine.safetensors").write_bytes(b"mine")
+    start(tmp_path / "run")
+    assert (tmp_path / "run" / "checkpoints" / "mine.safetensors").read_bytes() == b"mine"
+
+
+def test_a_run_that_ends_while_another_is_set_up_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = run_module.prepare
+
+    def slow(*arguments: Any, **keywords: Any) -> session.Session:
+        monkeypatch.setattr(run_module, "prepare", real)
+        pq.run("mlp1", blobs(50), METHOD, seed=5, out=tmp_path / "run")
+        return real(*arguments, **keywords)
+
+    monkeypatch.setattr(run_module, "prepare", slow)
+    with pytest.raises(PreqError, match="already holds a run"):
+        start(tmp_path / "run", resume=False)
+    assert pq.load(tmp_path / "run").seeds["seed"] == 5
+
+
+def test_a_diverged_state_is_not_saved(tmp_path: Path) -> None:
+    seen = []
+
+    def look(progress: Progress) -> None:
+        seen.append(sorted(p.name for p in (tmp_path / "run").glob("checkpoints/*")))
+
+    recipe = pq.Recipe(optimizer="sgd", learning_rate=1e30)
+    arguments: dict[str, Any] = {"seed": 0, "out": tmp_path / "run", "checkpoint_seconds": 0, "listeners": [look]}
+    record = pq.run("mlp1", blobs(LENGTH), METHOD, recipe, **arguments)
+    assert record.status == "diverged"
+    again = pq.run("mlp1", blobs(LENGTH), METHOD, recipe, **arguments, resume=True)
+    assert again.nats.tobytes() == record.nats.tobytes()
+
+
+def test_damaged_checkpoints_do_not_push_out_good_ones(tmp_path: Path, undisturbed: Record) -> None:
+    with pytest.raises(pq.Interrupted):
+        start(tmp_path / "run", stop_at=200)
+    good = checkpoints(tmp_path / "run")
+    for number in ("99999999999998", "99999999999999"):
+        good[-1].with_name(f"{number}-{'0' * 32}.safetensors").write_bytes(b"damaged")
+    with pytest.warns(PreqWarning, match="trying an older one"), pytest.raises(pq.Interrupted):
+        start(tmp_path / "run", stop_at=250)
+    whole = [file for file in checkpoints(tmp_path / "run") if file.suffix == ".safetensors"]
+    assert len(whole) == 2
+    assert all(not file.name.startswith("9") for file in whole)
+    assert_same(start(tmp_path / "run"), undisturbed)
 
 
 def checkpoints(run: Path) -> list[Path]:
@@ -126,7 +214,8 @@ def test_an_older_checkpoint_serves_where_the_newest_is_damaged(
     elif damage == "foreign":
         newest.write_bytes(b"\x80\x04cos\nsystem\n(S'touch /tmp/owned'\ntR.")
     elif damage == "renamed":
-        newest.rename(newest.with_name(newest.name.replace("-", "-0")))
+        other = "0" if newest.stem[-1] != "0" else "1"
+        newest.rename(newest.with_name(newest.stem[:-1] + other + newest.suffix))
     else:
         position = int(older.read_bytes().partition(b'position\\": ')[2].partition(b",")[0])
         nats = tmp_path / "run" / "nats.npy"
@@ -241,7 +330,7 @@ def test_a_full_disk_stops_the_run_with_the_last_state_whole(tmp_path: Path, und
     def full(name: str, subject: object) -> None:
         nonlocal written
         written += name == "replace"
-        if written > 6:
+        if written > 6 and name != "unlink":
             raise OSError(28, "No space left on device")
 
     with file_operations(full), pytest.raises(PreqError, match=r"cannot write .*No space left on device"):
@@ -254,7 +343,7 @@ def test_a_file_size_limit_is_told_in_one_line(tmp_path: Path) -> None:
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
-        with pytest.raises(PreqError, match=r"cannot write .*nats.npy: File too large"):
+        with pytest.raises(PreqError, match=r"cannot write .*: File too large"):
             start(tmp_path / "run", resume=False)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -280,6 +369,55 @@ def test_the_command_line_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main([*flags, "--out", str(tmp_path / "run"), "--resume"]) == 0
     assert np.array_equal(pq.load(tmp_path / "run").nats, pq.load(tmp_path / "whole").nats)
     capsys.readouterr()
+
+
+def test_verify_proves_a_run_and_catches_a_forged_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "nets.py").write_text(
+        "from torch import nn\ndef net():\n    return nn.Sequential(nn.Flatten(), nn.Linear(784, 10))\n"
+    )
+    model = f"{tmp_path}/nets.py:net"
+    flags = f"run mnist {model} --length 200 --streams 1 --threads 1 --json --out {tmp_path / 'run'}"
+    assert main(flags.split()) == 0
+    assert main(["verify", str(tmp_path / "run")]) == 2
+    assert "is not one of the package; give it again" in capsys.readouterr().err
+    assert main(["verify", str(tmp_path / "run"), "--model", model]) == 0
+    assert "decoded without labels, every label identical" in capsys.readouterr().out
+    forged = replace(pq.load(tmp_path / "run"), nats=pq.load(tmp_path / "run").nats * 0.01)
+    forged.save(tmp_path / "forged")
+    assert main(["verify", str(tmp_path / "forged"), "--model", model]) == 2
+    assert "is not what its settings give here: from label 0 on its nats differ" in capsys.readouterr().err
+
+
+def test_the_command_line_encodes_and_decodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, labels = tmp_path / "labels.preq", tmp_path / "labels.npy"
+    flags = f"encode mnist mlp1 --length 200 --streams 1 --threads 1 -o {file}".split()
+    assert main(flags) == 0
+    assert "bits of header" in capsys.readouterr().out
+    true = pq.load_data("mnist").take(200)
+    assert main(["decode", str(file), "--data", "mnist", "-o", str(labels)]) == 0
+    assert np.array_equal(np.load(labels), true.labels(np.arange(200)).numpy())
+    labels.unlink()
+    assert main(["decode", str(file), "--data", "mnist", "-o", str(labels), "--original-order"]) == 0
+    assert np.array_equal(np.load(labels), true.stored_labels[true.order.sort().values].numpy())
+    capsys.readouterr()
+    foreign = tmp_path / "foreign.npy"
+    foreign.write_bytes(b"PK\x03\x04 not a zip")
+    new = str(tmp_path / "new.npy")
+    for command, complaint in [
+        (flags, "is already there"),
+        (["decode", str(file), "-o", new], "give either --data NAME or --inputs"),
+        (["decode", str(file), "--inputs", "x", "--original-order", "-o", new], "--original-order needs --data"),
+        (["decode", str(file), "--inputs", str(foreign), "-o", new], "cannot be read as .npy"),
+        (["decode", str(foreign), "--data", "mnist", "-o", new], "not a bitstream of preq: it begins with 504b0304"),
+        (["decode", str(tmp_path / "none"), "--data", "mnist", "-o", new], "No such file"),
+        (["decode", str(file), "--data", "mnist", "-o", "/proc/l.npy"], "cannot write /proc/l.npy"),
+        (["verify", str(tmp_path)], "holds no run"),
+    ]:
+        assert main(command) == 2, command
+        err = capsys.readouterr().err
+        assert complaint in err
+        assert err.count("\n") == 1
+    assert not Path(new).exists()
 
 
 def test_five_kills_change_nothing(tmp_path: Path) -> None:

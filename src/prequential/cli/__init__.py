@@ -46,7 +46,7 @@ EXIT_MISTAKE, EXIT_DIVERGED, EXIT_INTERRUPTED = 2, 3, 130
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit status is 0, 2 (a mistake), 3 (diverged) or 130 (interrupted)."""
+    """Run one command; the exit status is 0, 2 (a mistake), 3 (diverged) or 128 + the signal that stopped it."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read once, when torch is loaded
     arguments = sys.argv[1:] if arguments is None else arguments
     try:

@@ -1,12 +1,13 @@
 """`preq encode`, `preq decode` and `preq verify`: a length that is the size of a file."""
 
+import io
 import json
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import tyro
@@ -14,9 +15,11 @@ import tyro
 from prequential.cli.job import JobFlags, job_from
 from prequential.cli.parse import UNSET, PathText, Word, default, parse
 from prequential.errors import PreqError
+from prequential.files import write_atomically, writing
 
 if TYPE_CHECKING:
     from prequential.data import ArraySequence
+    from prequential.record import Record
 
 Output = Annotated[str, tyro.conf.arg(metavar="FILE", aliases=("-o",))]
 
@@ -47,6 +50,8 @@ class Decode:
     """Where the publisher's files are; searched before what the package carries."""
     model: Annotated[Word, UNSET] = None
     """The model, where it is your own: no code is imported because a file names it."""
+    device: Annotated[Word, default("the encoder's")] = None
+    """Where to decode."""
     original_order: Annotated[bool, UNSET] = False
     """Write the labels in the publisher's order instead of the sequence's (of those that were coded)."""
 
@@ -75,7 +80,7 @@ def main_encode(arguments: list[str]) -> int:
     data = job.load()
     with ProgressBar(job.method, len(data), plan_seed=flags.plan_seed) as bar:
         content = encode(flags.model, data, **job.arguments(), listeners=[bar])
-    _write(output, content)
+    write_atomically(output, content)
     _print_sizes(_sizes(content, output), as_json=flags.json)
     return 0
 
@@ -86,53 +91,57 @@ def main_decode(arguments: list[str]) -> int:
     output = _new_file(flags.output)
     if (flags.data is None) == (flags.inputs is None):
         raise PreqError("decoding needs the inputs; give either --data NAME or --inputs FILE.npy")
+    if flags.inputs is not None and flags.original_order:
+        raise PreqError("--original-order needs --data: a file of inputs in sequence order knows no other")
     content = _read(Path(flags.bitstream))
     from prequential.cli.show import ProgressBar
     from prequential.codec import decode
     from prequential.coding.container import Container
+    from prequential.coding.header import checked
     from prequential.methods.rebuild import method_from_settings
 
-    header = Container.from_bytes(content, flags.bitstream).header
+    header = checked(Container.from_bytes(content, flags.bitstream).header)
     data = _inputs(flags, header)
     with ProgressBar(method_from_settings(header["method"]), len(data), plan_seed=0) as bar:
-        labels = decode(content, data, flags.model, listeners=[bar])
+        labels = decode(content, data, flags.model, device=flags.device, listeners=[bar])
     if flags.original_order:
         labels = labels[np.argsort(data.order.numpy(), kind="stable")]
-    with output.open("wb") as file:
-        np.save(file, labels, allow_pickle=False)
+    buffer = io.BytesIO()
+    np.save(buffer, labels, allow_pickle=False)
+    write_atomically(output, buffer.getvalue())
     print(f"{len(labels):,} labels, verified: {output}")
     return 0
 
 
-def _inputs(flags: Decode, header: dict[str, object]) -> "ArraySequence":
+def _inputs(flags: Decode, header: dict[str, Any]) -> "ArraySequence":
     from prequential.data import from_arrays, load
 
     if flags.inputs is not None:
         try:
-            return from_arrays(np.load(flags.inputs, allow_pickle=False), None)
-        except (OSError, ValueError, EOFError) as error:
-            raise PreqError(f"{flags.inputs} cannot be read: {error}") from None
-    seeds, length = header.get("seeds"), header.get("length")
-    order_seed = seeds.get("order_seed") if isinstance(seeds, dict) else None
+            with Path(flags.inputs).open("rb") as file:
+                if file.read(6) != b"\x93NUMPY":
+                    raise ValueError("it does not begin as one")
+            mapped = np.load(flags.inputs, allow_pickle=False, mmap_mode="r")
+        except Exception as error:  # a foreign file fails in many ways
+            raise PreqError(f"{flags.inputs} cannot be read as .npy: {str(error).splitlines()[0]}") from None
+        return from_arrays(np.array(mapped), None)
     assert flags.data is not None
-    data = load(flags.data, order_seed=order_seed, data_dir=flags.data_dir)
-    if not isinstance(length, int):
-        raise PreqError(f"{flags.bitstream} is damaged: its header names no length")
-    return data.take(length)
+    data = load(flags.data, order_seed=header["seeds"].get("order_seed"), data_dir=flags.data_dir)
+    return data.take(header["length"])
 
 
 def main_verify(arguments: list[str]) -> int:
     """Parse, encode, decode elsewhere, compare."""
     flags = parse(Verify, "verify", arguments)
     from prequential.data import load
-    from prequential.learn.recipe import Recipe
     from prequential.methods.rebuild import method_from_settings
+    from prequential.presets import recipe_from_settings
     from prequential.record import load as load_record
 
     record = load_record(flags.run)
     if record.status != "finished" or not record.prequential:
         raise PreqError(f"{flags.run} holds no finished code (status {record.status}, {record.method['name']})")
-    from prequential.codec import encode
+    from prequential.codec import encode_and_score
     from prequential.models import MODELS
 
     model = record.model["name"]
@@ -142,36 +151,49 @@ def main_verify(arguments: list[str]) -> int:
     data = load(record.data["name"], order_seed=seeds["order_seed"], data_dir=flags.data_dir).take(record.length)
     if data.digests()["labels"] != record.data["labels"] or data.digests()["inputs"] != record.data["inputs"]:
         raise PreqError(f"the data '{data.name}' here is not what {flags.run} was made with")
-    content = encode(
+    content, nats = encode_and_score(
         model,
         data,
         method_from_settings(record.method),
-        Recipe(**record.recipe),
+        recipe_from_settings(record.recipe),
         seed=seeds["seed"],
         plan_seed=seeds["plan_seed"],
         width=record.model["width"],
-        device="cpu" if record.environment["device"] == "cpu" else "cuda",
+        device=record.environment["device"],
         threads=record.environment["threads"],
+        listeners=(),
     )
+    if not np.allclose(nats, record.nats, rtol=1e-9, atol=1e-12):
+        first = int(np.flatnonzero(~np.isclose(nats, record.nats, rtol=1e-9, atol=1e-12))[0])
+        raise PreqError(
+            f"{flags.run} is not what its settings give here: from label {first} on its nats differ "
+            f"({record.codelength:,.1f} in the record, {nats.sum():,.1f} now; made with {_made_with(record)})"
+        )
     with tempfile.TemporaryDirectory() as folder:
         labels = _decode_elsewhere(Path(folder), content, data, flags.model)
     if not np.array_equal(labels, record.labels):
-        raise PreqError(f"the labels decoded are not those of {flags.run}: the record is not what this code gives")
+        raise PreqError(f"the labels decoded are not those of {flags.run}")
     sizes = _sizes(content, None) | {"record_nats": record.codelength, "labels_identical": True}
     _print_sizes(sizes, as_json=flags.json)
     return 0
 
 
+def _made_with(record: "Record") -> str:
+    made = record.environment
+    return f"torch {made['torch']} on {made['device_name']}, {made['cpu_capability']}, {made['threads']} threads"
+
+
 def _decode_elsewhere(folder: Path, content: bytes, data: "ArraySequence", model: str | None) -> np.ndarray:
     """Decode in a fresh process that is given the bitstream and the inputs, and nothing else."""
-    (folder / "labels.preq").write_bytes(content)
-    np.save(folder / "inputs.npy", data.inputs(np.arange(len(data))).numpy(), allow_pickle=False)
-    command = [sys.executable, "-m", "prequential.cli", "decode", "labels.preq", "--inputs", "inputs.npy"]
-    command += ["-o", "labels.npy", *(["--model", model] if model else [])]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    bitstream, inputs, output = folder / "labels.preq", folder / "inputs.npy", folder / "labels.npy"
+    bitstream.write_bytes(content)
+    np.save(inputs, data.inputs(np.arange(len(data))).numpy(), allow_pickle=False)
+    command = [sys.executable, "-m", "prequential.cli", "decode", str(bitstream), "--inputs", str(inputs)]
+    command += ["-o", str(output), *(["--model", model] if model else [])]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise PreqError(f"decoding failed: {done.stderr.strip().removeprefix('preq: ')}")
-    labels: np.ndarray = np.load(folder / "labels.npy", allow_pickle=False)
+    labels: np.ndarray = np.load(output, allow_pickle=False)
     return labels
 
 
@@ -207,6 +229,9 @@ def _new_file(name: str) -> Path:
         raise PreqError(f"{path} cannot be written; name a file in a directory that is there")
     if path.exists():
         raise PreqError(f"{path} is already there; choose another name or remove it")
+    with writing(path):  # now, not after the work
+        path.touch()
+        path.unlink()
     return path
 
 
@@ -215,9 +240,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise PreqError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _write(path: Path, content: bytes) -> None:
-    from prequential.files import write_atomically
-
-    write_atomically(path, content)

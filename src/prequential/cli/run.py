@@ -23,7 +23,7 @@ class Run(JobFlags):
     out: Annotated[PathText, UNSET] = None
     """Keep the record, and checkpoints on the way, in this directory."""
     resume: Annotated[bool, UNSET] = False
-    """Go on with the run in --out from its last checkpoint; a finished one is printed at once."""
+    """Go on with the run in --out from its last checkpoint, or begin it; a finished one is printed at once."""
     checkpoint_seconds: Real = 60.0
     """How often the state is saved into --out."""
     picture: Annotated[PathText, UNSET] = None

@@ -3,6 +3,7 @@
 import math
 import sys
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -99,9 +100,10 @@ def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
     ]
 
 
-def _device(record: Record) -> str:
-    device, threads = record.environment["device"], record.environment["threads"]
-    return f"{device}, {threads} thread{'s' if threads > 1 else ''}" if device == "cpu" else str(device)
+def _device(record: Record) -> Any:
+    environment = record.environment
+    device, threads = environment["device"], environment["threads"]
+    return f"{device}, {threads} thread{'s' if threads > 1 else ''}" if device == "cpu" else environment["device_name"]
 
 
 def _number(value: float | None, form: str) -> str:

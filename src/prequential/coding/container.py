@@ -11,7 +11,7 @@ from prequential.files import digest_of
 MAGIC = b"PREQ"
 VERSION = 1
 MOST_HEADER_BYTES = 1 << 24
-_PREFIX = struct.Struct("<4sB3xIQ16s")
+_PREFIX = struct.Struct("<4sB3xIQ16s16s")
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class Container:
             Container(header={'length': 3}, payload=b'1234')
         """
         header = json.dumps(self.header, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-        digest = bytes.fromhex(digest_of(header + self.payload))
-        return _PREFIX.pack(MAGIC, VERSION, len(header), len(self.payload), digest) + header + self.payload
+        digests = [bytes.fromhex(digest_of(part)) for part in (header, self.payload)]
+        return _PREFIX.pack(MAGIC, VERSION, len(header), len(self.payload), *digests) + header + self.payload
 
     @classmethod
     def from_bytes(cls, content: bytes, name: str = "the bitstream") -> "Container":
         """Read a file back, its checksum verified before anything in it is believed."""
         if len(content) < _PREFIX.size or content[:4] != MAGIC:
             raise PreqError(f"{name} is not a bitstream of preq: it begins with {content[:4].hex() or 'nothing'}")
-        _, version, header_size, payload_size, digest = _PREFIX.unpack_from(content)
+        _, version, header_size, payload_size, *digests = _PREFIX.unpack_from(content)
         if version != VERSION:
             raise PreqError(f"{name} has format version {version}, this version reads {VERSION}")
         if header_size > MOST_HEADER_BYTES or len(content) != _PREFIX.size + header_size + payload_size:
@@ -45,12 +45,16 @@ class Container:
                 f"{name} is damaged: {len(content)} bytes, its prefix says {_PREFIX.size + header_size + payload_size}"
             )
         body = content[_PREFIX.size :]
-        if content[5:8] != b"\0\0\0" or bytes.fromhex(digest_of(body)) != digest:
-            raise PreqError(f"{name} is damaged: its checksum does not fit its content")
+        parts = body[:header_size], body[header_size:]
+        for part, what, digest in zip(parts, ("header", "payload"), digests, strict=True):
+            if content[5:8] != b"\0\0\0" or bytes.fromhex(digest_of(part)) != digest:
+                raise PreqError(f"{name} is damaged: the checksum of its {what} does not fit")
+        if payload_size % 4:
+            raise PreqError(f"{name} is damaged: its payload is not made of 32-bit words")
         try:
-            header = json.loads(body[:header_size])
-        except ValueError as error:
+            header = json.loads(parts[0])
+        except (ValueError, RecursionError) as error:
             raise PreqError(f"{name} is damaged: its header is not JSON ({error})") from None
         if not isinstance(header, dict):
             raise PreqError(f"{name} is damaged: its header is not an object")
-        return cls(header, body[header_size:])
+        return cls(header, parts[1])

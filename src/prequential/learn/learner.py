@@ -12,6 +12,7 @@ from torch.nn.utils import convert_conv2d_weight_memory_format
 
 from prequential.data.sequence import DataSequence, to_network_input
 from prequential.events import Indices
+from prequential.files import digest_of
 from prequential.learn import functional
 from prequential.learn.optimizers import make_optimizer, reset
 from prequential.learn.probe import probe_model
@@ -80,6 +81,12 @@ class Learner:
         """Try the model on a batch of that size before any work is done, and see whether it draws."""
         inputs = self.inputs(np.zeros(num_examples, np.int64))
         self._draws = probe_model(self.model, inputs, self.data.num_classes, name_of(self.factory))
+
+    def fingerprint(self) -> str:
+        """Of the model as it stands: its layers as printed, its parameters and buffers."""
+        tensors = (*self.model.parameters(), *self.model.buffers())
+        content = b"".join(tensor.detach().cpu().contiguous().numpy().tobytes() for tensor in tensors)
+        return digest_of(repr(self.model).encode() + content)
 
     def is_finite(self) -> bool:
         """Whether every averaged weight is a finite number."""

@@ -27,8 +27,15 @@ def probe_model(model: nn.Module, inputs: Tensor, num_classes: int, name: str) -
                 f"the model '{name}' draws random numbers when it predicts; a code needs the same prediction "
                 "twice: use nn.Dropout, or F.dropout(..., training=self.training)"
             )
+        buffers = {key: buffer.data_ptr() for key, buffer in scratch.named_buffers()}
         with DrawDetector(inputs.device) as training:
             logits = require_logits(scratch.train(), inputs, num_classes, name)
+            for key, buffer in scratch.named_buffers():
+                if buffers.get(key) != buffer.data_ptr():
+                    raise PreqError(
+                        f"the model '{name}' replaces its buffer '{key}' while training, so it can be neither averaged "
+                        f"nor saved; change it in place (self.{key}.copy_(...))"
+                    )
             try:
                 weights = [p for p in scratch.parameters() if p.requires_grad]
                 torch.autograd.grad(logits.sum(), weights, allow_unused=True)

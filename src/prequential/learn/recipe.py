@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from prequential.errors import require_number, unknown_name
+from prequential.errors import require_flag, require_number, unknown_name
 from prequential.settings import use_plain_numbers
 
 OPTIMIZERS = ("adamw", "rmsprop", "sgd")
@@ -42,5 +42,6 @@ class Recipe:
         require_number("eps", self.eps, above=0)
         require_number("weight_decay", self.weight_decay, at_least=0)
         require_number("momentum", self.momentum, at_least=0, below=1)
+        require_flag("ema_warmup", self.ema_warmup)
         require_number("ema_step_size", self.ema_step_size, above=0, at_most=1)
         require_number("label_smoothing", self.label_smoothing, at_least=0, below=1)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from prequential.errors import PreqError, require_count, require_number
+from prequential.errors import PreqError, require_count, require_flag, require_number
 from prequential.events import Calibrate, Evaluate, Event, Predict, Reinit, ShrinkPerturb, Train
 from prequential.methods.method import MethodDefaults, cut_into_batches, num_batches, require_batch_fits
 from prequential.methods.parts import Part, enter_parts, events_of
@@ -42,8 +42,12 @@ class Chunks(MethodDefaults):
         use_plain_numbers(self)
         require_count("batch_size", self.batch_size)
         require_count("epochs", self.epochs)
+        require_flag("calibrate", self.calibrate)
         if self.split_points is None:
             return
+        given: object = self.split_points
+        if not hasattr(given, "__len__") or isinstance(given, str | dict):
+            raise PreqError(f"split points must be whole numbers such as (64, 512), got {given}")
         if not len(self.split_points):
             raise PreqError("split points must be at least one position, got none; leave them out for 64, 128, …")
         for point in self.split_points:

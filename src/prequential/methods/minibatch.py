@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prequential.errors import PreqError, require_count
+from prequential.errors import PreqError, require_count, require_flag
 from prequential.events import Calibrate, Event, Indices, Predict, Train
 from prequential.methods.method import MethodDefaults, cut_into_batches, require_batch_fits
 from prequential.rng import derive, integers_below
@@ -37,6 +37,7 @@ class MiniBatches(MethodDefaults):
         use_plain_numbers(self)
         require_count("batch_size", self.batch_size)
         require_count("min_steps", self.min_steps, at_least=0)
+        require_flag("calibrate", self.calibrate)
         if self.first_block is not None:
             require_count("first_block", self.first_block)
             if self.batch_size % self.first_block:

@@ -4,7 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from prequential.errors import PreqError
-from prequential.methods import AGE_LAWS, METHODS, Method
+from prequential.methods import AGE_LAWS, METHODS, Method, age_law
 
 
 def method_from_settings(settings: dict[str, Any]) -> Method:
@@ -16,17 +16,17 @@ def method_from_settings(settings: dict[str, Any]) -> Method:
         >>> method_from_settings(settings_of(ReplayStreams(num_streams=3))) == ReplayStreams(num_streams=3)
         True
     """
-    name = settings.get("name")
-    if name not in METHODS:
+    name = settings.get("name") if isinstance(settings, dict) else None
+    if not isinstance(name, str) or name not in METHODS:
         raise PreqError(f"the method '{name}' is not one of the package ({', '.join(METHODS)}); give it again")
     kind: Any = METHODS[name]
     values = {key: value for key, value in settings.items() if key != "name"}
     _require_known(kind, values)
     if isinstance(law := values.get("age_law"), dict):
         arguments = {key: value for key, value in law.items() if key != "name"}
-        if law.get("name") not in AGE_LAWS or len(arguments) > 1:
+        if law.get("name") not in list(AGE_LAWS) or set(arguments) - {"scale"}:
             raise PreqError(f"the age law {law} is not one of the package ({', '.join(AGE_LAWS)})")
-        values["age_law"] = AGE_LAWS[law["name"]](**arguments)
+        values["age_law"] = age_law(law["name"], arguments.get("scale"))
     if isinstance(values.get("split_points"), list):
         values["split_points"] = tuple(values["split_points"])
     method: Method = kind(**values)

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.errors import require_count
+from prequential.errors import PreqError, require_count
 from prequential.events import Indices
 from prequential.methods.ages import UNIFORM, AgeLaw
 from prequential.methods.minibatch import MOST_REPLAYS, MiniBatches, Replay
@@ -44,6 +44,8 @@ class ReplayStreams(MiniBatches):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_count("num_streams", self.num_streams, at_most=MOST_REPLAYS)
+        if not callable(getattr(self.age_law, "weights", None)):
+            raise PreqError(f"age_law must be a law such as Pareto(scale=2000.0), got {self.age_law}")
 
     @property
     def replays_per_label(self) -> int:
