@@ -45,9 +45,8 @@ def _draw_codelength(axes: Any, record: Record) -> None:
     positions = np.arange(1, len(record.nats) + 1)
     keep = np.unique(np.geomspace(1, len(positions), 2000).astype(int)) - 1
     total = np.cumsum(record.nats)
-    axes.plot(positions[keep], total[keep], color=OURS, linewidth=1.8)
-    axes.annotate(f"{total[-1]:,.0f} nats", (positions[-1], total[-1]), (-2, -10), ha="right", va="top",
-                  textcoords="offset points", color=OURS, fontsize=10)  # fmt: skip
+    label = f"this run: {total[-1]:,.0f} nats"
+    axes.plot(positions[keep], total[keep], color=OURS, linewidth=1.8, label=label)
     uniform = math.log(record.num_classes)
     axes.plot(positions[keep], positions[keep] * uniform, color=FAINT, linestyle=":", label="uniform code")
     row = published(record.data["name"], record.model["name"], record.method["name"])
