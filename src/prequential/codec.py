@@ -115,7 +115,7 @@ def _header(session: Session) -> dict[str, Any]:
         **{name: session.facts[name] for name in ("method", "recipe", "model", "seeds", "length", "num_classes")},
         "data": {name: session.facts["data"][name] for name in ("name", "input_shape", "inputs")},
         "plan": session.plan.digest(),
-        "fingerprint": learner.fingerprint(),
+        "fingerprint": session.facts["model"]["fingerprint"],
         "device": str(learner.device),
         "environment": _environment(learner),
     }
@@ -200,7 +200,7 @@ def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFa
     )
     if session.plan.digest(header["num_events"]) != header["plan"]:
         raise PreqError("the plan differs from the encoder's; was the file made by another version?")
-    if session.learner.fingerprint() != header["fingerprint"]:
+    if session.facts["model"]["fingerprint"] != header["fingerprint"]:
         raise PreqError(f"the model '{name}' is not the encoder's: other layers or other weights; is it the same code?")
     if different := _because(header, session.learner):
         warnings.warn(f"decoding may fail{different}", PreqWarning, stacklevel=3)

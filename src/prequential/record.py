@@ -21,7 +21,6 @@ RECORD_FILE = "record.json"
 PER_POSITION = ("nats", "uncalibrated_nats", "labels", "predicted", "confidence")
 PER_PREDICTION = ("temperature_positions", "temperatures")
 ARRAYS = (*PER_POSITION, *PER_PREDICTION)
-STATUSES = ("running", "finished", "stopped", "diverged", "failed")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

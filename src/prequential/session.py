@@ -10,7 +10,7 @@ from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, whole_seed
 from prequential.events import Train
 from prequential.learn.environment import environment, find_device
-from prequential.learn.flops import ExampleCost, cost_of, cost_per_example
+from prequential.learn.flops import cost_of, cost_per_example
 from prequential.learn.learner import Learner
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method, ReplayStreams
@@ -28,20 +28,22 @@ class Session:
     learner: Learner
     facts: dict[str, Any]
     """What a record says of the settings."""
-    cost: ExampleCost | None
 
     def result(self, recorder: Recorder) -> dict[str, Any]:
         """What a record says of the settings and of how the run went."""
-        num_heldout = 0 if self.learner.data.heldout is None else len(self.learner.data.heldout)
         return self.facts | {
             "status": recorder.status,
             "heldout": recorder.heldout,
-            "flops": cost_of(self.plan, self.cost, recorder.num_events, num_heldout)
-            if self.cost is not None and recorder.status in ("finished", "diverged")
-            else None,
+            "flops": self._flops(recorder) if recorder.status in ("finished", "diverged") else None,
             "seconds": recorder.seconds,
             "environment": environment(self.learner.device),
         }
+
+    def _flops(self, recorder: Recorder) -> dict[str, float] | None:
+        learner, heldout = self.learner, self.learner.data.heldout
+        cost = cost_per_example(learner.model, learner.inputs(np.zeros(2, np.int64)))
+        num_heldout = 0 if heldout is None else len(heldout)
+        return None if cost is None else cost_of(self.plan, cost, recorder.num_events, num_heldout)
 
 
 def prepare(
@@ -79,7 +81,7 @@ def prepare(
     learner.probe(len(first_batch))
     facts = _facts(plan, learner)
     json.dumps(facts, allow_nan=False)  # whatever cannot be written is noticed now
-    return Session(plan, learner, facts, cost_per_example(learner.model, learner.inputs(np.zeros(2, np.int64))))
+    return Session(plan, learner, facts)
 
 
 def _facts(plan: Plan, learner: Learner) -> dict[str, Any]:

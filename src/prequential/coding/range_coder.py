@@ -4,8 +4,6 @@ A class of probability p gets at least p·(2²⁴ − C) of 2²⁴ parts and nev
 at most −ln p + C·2⁻²⁴ nats, and never more than 24 bits, however small p is.
 """
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,10 +55,3 @@ class RangeDecoder:
         except (ValueError, AssertionError) as error:
             raise PreqError(f"the bitstream does not fit the predictions ({error})") from None
         return np.asarray(labels, np.int32)
-
-
-class LabelReader(Protocol):
-    """What a decoder of labels reads from."""
-
-    def read(self, probabilities: NDArray[np.float64]) -> NDArray[np.int32]:
-        """One label per row."""
