@@ -23,7 +23,7 @@ import torch
 
 import prequential as pq
 from prequential.coding.container import Container
-from prequential.data.sources import BUNDLED
+from prequential.data.sources.mnist import BUNDLED
 
 JOBS = {
     "lenet mi-rs": "mnist lenet --length 4096 --streams 8",

@@ -95,6 +95,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     data = pq.load_data("mnist").take(arguments.length).without_heldout()
+    assert isinstance(data, ArraySequence)
     positions = np.arange(len(data))
     inputs = to_network_input(data.inputs(positions)).contiguous(memory_format=torch.channels_last)
     labels = data.labels(positions)

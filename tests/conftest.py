@@ -32,4 +32,6 @@ def blobs(length: int, *, num_classes: int = 3, num_inputs: int = 5, seed: int =
 
 @pytest.fixture(scope="session")
 def mnist() -> ArraySequence:
-    return load("mnist")
+    data = load("mnist")
+    assert isinstance(data, ArraySequence)
+    return data

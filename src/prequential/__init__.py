@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from prequential.codec import decode, encode
     from prequential.data.arrays import from_arrays, from_dataset
+    from prequential.data.prepare import prepare
     from prequential.data.sources import load as load_data
     from prequential.errors import PreqError
     from prequential.learn.recipe import Recipe
@@ -53,6 +54,7 @@ _HOMES = {
     "from_dataset": "prequential.data.arrays",
     "load": "prequential.record",
     "load_data": "prequential.data.sources:load",
+    "prepare": "prequential.data.prepare",
     "regret": "prequential.measure",
     "run": "prequential.run",
 }
@@ -77,6 +79,7 @@ __all__ = [
     "from_dataset",
     "load",
     "load_data",
+    "prepare",
     "regret",
     "run",
 ]

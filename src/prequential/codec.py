@@ -23,7 +23,7 @@ from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
 from prequential.methods.rebuild import method_from_settings
-from prequential.models import MODELS, ModelFactory, build, name_of
+from prequential.models import ModelFactory, build, is_package_model, name_of
 from prequential.presets import recipe_from_settings
 from prequential.progress import Listener
 from prequential.recorder import Recorder
@@ -181,11 +181,11 @@ def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFa
             f"{header['seeds']['order_seed']}); give the same data in the same order"
         )
     name = header["model"]["name"]
-    if make_model is None and name not in MODELS:
+    if make_model is None and not is_package_model(name):
         raise PreqError(f"the model '{name}' is not one of the package; give it again (--model {name})")
     if make_model is not None and name_of(make_model) != name:
         raise PreqError(f"the bitstream was made with the model '{name}', got '{name_of(make_model)}'")
-    if name in MODELS and make_model is None:
+    if make_model is None:
         _require_size(header, data.input_shape)
     session = prepare(
         make_model or name,

@@ -67,7 +67,7 @@ class ArrayFile:
             self._file = path.open("w+b" if create else "r+b", buffering=0)
             try:
                 if create:
-                    self._file.write(_header(dtype, length))
+                    self._file.write(npy_header(dtype, (length,)))
                     _reserve(self._file.fileno(), HEADER_SIZE + length * dtype.itemsize)
             except OSError:
                 self._file.close()
@@ -97,7 +97,7 @@ class ArrayFile:
     def cut(self, length: int) -> None:
         """Shorten the file to `length` values, for good."""
         with writing(self.path):
-            os.pwrite(self._file.fileno(), _header(self.dtype, length), 0)
+            os.pwrite(self._file.fileno(), npy_header(self.dtype, (length,)), 0)
             os.ftruncate(self._file.fileno(), HEADER_SIZE + length * self.dtype.itemsize)
         self.sync()
 
@@ -128,16 +128,16 @@ class ArrayMemory:
         """Nothing to do."""
 
 
-def _header(dtype: np.dtype[Any], length: int) -> bytes:
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """An .npy header of version 1.0, padded to a fixed size so that the length can change in place."""
-    text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({length},), }}"
+    text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {shape}, }}"
     padded = text.ljust(HEADER_SIZE - 11) + "\n"
     return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded.encode("latin1")
 
 
 def write_array(path: Path, values: NDArray[Any]) -> None:
     """Write a one-dimensional array as .npy."""
-    path.write_bytes(_header(values.dtype, len(values)) + values.tobytes())
+    path.write_bytes(npy_header(values.dtype, (len(values),)) + values.tobytes())
 
 
 def read_array(path: Path, length: int) -> NDArray[Any]:

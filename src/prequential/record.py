@@ -65,6 +65,8 @@ class Record:
     environment: dict[str, Any]
     conditioned_on: str = "inputs up to the label"
     """What a prediction may look at besides earlier labels."""
+    source: dict[str, Any] | None = None
+    """What `load_data` was asked for, where the data came from there."""
     path: Path | None = field(default=None, compare=False)
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from prequential.coding.labels import Labels, Scorer
-from prequential.data.sequence import DataSequence
+from prequential.data.sequence import DataSequence, read_ahead
 from prequential.errors import PreqError, PreqWarning, require_number
 from prequential.events import Calibrate, Evaluate, Predict, Reinit, ShrinkPerturb, Train
 from prequential.files import DirectoryLock
@@ -44,6 +44,8 @@ def execute(
     """Walk through the plan, from the event the recorder has reached, up to its end, to the first label
     without a finite codelength, or to a request to stop. A few times a second, between events, `pause` is called."""
     recorder.start_clock()
+    upcoming = learner.inputs.reads(plan.events(recorder.num_events), recorder.num_events)
+    read_ahead(learner.data, upcoming)
     for number, event in enumerate(plan.events(recorder.num_events), recorder.num_events):
         match event:
             case Train(indices):

@@ -1,12 +1,13 @@
 """Everything a run needs, built and checked before any work is done."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from prequential.data.sequence import DataSequence
+from prequential.data.augment import require_fits
+from prequential.data.sequence import INPUTS_SO_FAR, DataSequence
 from prequential.errors import PreqError, whole_seed
 from prequential.events import Train
 from prequential.learn.environment import environment, find_device
@@ -41,8 +42,10 @@ class Session:
 
     def _flops(self, recorder: Recorder) -> dict[str, float] | None:
         learner, heldout = self.learner, self.learner.data.heldout
-        cost = cost_per_example(learner.model, learner.inputs(np.zeros(2, np.int64)))
+        cost = cost_per_example(learner.model, learner.inputs.clean(np.zeros(2, np.int64)))
         num_heldout = 0 if heldout is None else len(heldout)
+        if cost is not None and learner.recipe.average_flips:
+            cost = replace(cost, forward=2 * cost.forward)
         return None if cost is None else cost_of(self.plan, cost, recorder.num_events, num_heldout)
 
 
@@ -66,6 +69,7 @@ def prepare(
     method, recipe = method or ReplayStreams(), recipe or Recipe()
     _require_kinds(data, method, recipe)
     plan = Plan(method, len(data), whole_seed("plan_seed", plan_seed), heldout=evaluate and data.heldout is not None)
+    require_fits([*recipe.augment, *(["flip"] if recipe.average_flips else [])], data.input_shape)
     if not method.prequential and data.heldout is None:
         raise PreqError(f"{method.name} measures only held-out data, and there is none; give heldout=(inputs, labels)")
     learner = Learner(
@@ -106,7 +110,8 @@ def _facts(plan: Plan, learner: Learner) -> dict[str, Any]:
         "num_classes": data.num_classes,
         "prequential": plan.method.prequential,
         "environment": environment(learner.device),
-        "conditioned_on": "inputs up to the label",
+        "conditioned_on": getattr(data, "conditioned_on", INPUTS_SO_FAR),
+        "source": getattr(data, "source", None),
     }
 
 

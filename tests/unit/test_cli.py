@@ -7,20 +7,25 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import prequential as pq
 from prequential import cli
 from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
-from prequential.presets import PRESETS, find_preset
+from prequential.errors import PreqError
+from prequential.methods import METHODS
+from prequential.presets import PRESETS, Preset, find_preset
 
 from .test_imports import BLOCK_TORCH
 from .test_run import AGREED_KEYS
+from .test_sources import folder_of
 
 FLAGS = (
     "method streams batch-size length age-law age-scale capacity replacement split-points epochs shrink perturb "
     "first-block min-steps optimizer lr eps weight-decay momentum ema no-ema-warmup no-calibration "
-    "label-smoothing width preset seed order-seed plan-seed device out json"
+    "slow-statistics label-smoothing augment average-flips width preset seed order-seed plan-seed device out json "
+    "order label array standardise size crop workers skip-broken examples data-seed data-dir"
 )
 Captured = pytest.CaptureFixture[str]
 
@@ -83,8 +88,8 @@ def test_the_users_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
-        ("rum", "unknown command 'rum'; did you mean 'run'? known: run, encode, decode, verify, plan, models, data"),
-        ("run mnits lenet", "unknown data set 'mnits'; did you mean 'mnist'? known: mnist"),
+        ("rum", "unknown command 'rum'; did you mean 'run'? known: run, encode, decode, verify, plan, models, data,"),
+        ("run mnits lenet", "unknown data set 'mnits'; did you mean 'mnist'? known: mnist, fashion-mnist"),
         ("run mnist lennet", "unknown model 'lennet'; did you mean 'lenet'?"),
         ("run mnist lenet --method mi-sr", "unknown method 'mi-sr'; did you mean 'mi-rs'?"),
         (
@@ -106,7 +111,10 @@ def test_the_users_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
         ("run mnist lenet --age-law paretto --age-scale 9", "unknown age law 'paretto'; did you mean 'pareto'?"),
         ("run mnist lenet --age-law pareto", "the pareto age law needs a scale in examples, such as 2000"),
         ("run mnist lenet --age-scale 9", "the uniform age law has no scale, got 9"),
-        ("run mnist lenet --preset papier", "unknown preset 'papier'; did you mean 'paper'? known: default, paper"),
+        (
+            "run mnist lenet --preset papier",
+            "unknown preset 'papier'; did you mean 'paper'? known: default, best",
+        ),
         ("run mnist lenet --method ci-fs --split-points 64 32", "split points must increase strictly, got [64, 32]"),
         ("run mnist lenet --method ci-fs --split-points 64 x", "whole numbers are needed, got 'x'"),
         ("run mnist lenet --batch-size 64 --length 32", "batch_size 64 is larger than the data (32 labels)"),
@@ -115,6 +123,16 @@ def test_the_users_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
         ("run mnist lenet --device cuda:99 --length 64", "device 'cuda:99' is not there"),
         ("run mnist lenet --threads few", "--threads must be auto or a whole number, got 'few'"),
         ("run mnist lenet --picture curve.gif", "a picture is .png, .svg, .pdf, got 'curve.gif'"),
+        ("run mnist lenet --augment flip flop", "unknown augmentation 'flop'; did you mean 'flip'?"),
+        ("run mnist lenet --augment shift:20 --length 64", "shift:20 is more than half of a 28x28 image"),
+        ("run mnist lenet --label y", "label has no meaning for mnist; it belongs to csv:, npz:, hf:"),
+        ("run mnist lenet --order sideways", "unknown order 'sideways'; known: shuffled, given"),
+        ("run csv:/nowhere.csv mlp1", "/nowhere.csv is not there; check the path behind 'csv:'"),
+        ("run mnist vggpp2", "unknown model 'vggpp2'; did you mean 'vggpp'?"),
+        ("run cifar11 vggpp", "unknown data set 'cifar11'; did you mean 'cifar10'?"),
+        ("presets bset", "unknown preset 'bset'; did you mean 'best'?"),
+        ("data prepare mnist", "missing from preq data prepare: --to"),
+        ("data prepare nothing --to /tmp/x", "unknown data set 'nothing'"),
         ("run mnist lenet --data-dir /nowhere", "the data directory /nowhere is not there"),
         ("run mnist json:nothing --length 64", "module 'json' has no 'nothing'"),
         ("run mnist lenet --width -1 --length 64", "width must be a number above 0, got -1.0"),
@@ -167,8 +185,16 @@ def test_help_version_and_lists(capsys: Captured) -> None:
     assert capsys.readouterr().out == f"preq {pq.__version__}\n"
     assert preq("models") == 0
     assert "61,706" in capsys.readouterr().out
+    assert preq("models", "rgb-mnist", "--examples", "10", "--width", "0.5") == 0
+    assert "inputs of 3×28×28, 10 classes" in capsys.readouterr().out
     assert preq("data") == 0
-    assert "mnist" in capsys.readouterr().out
+    listed = capsys.readouterr().out
+    assert "not here; downloaded when" in listed
+    assert "folder:PATH" in listed
+    assert preq("presets") == 0
+    assert "cifar100" in capsys.readouterr().out
+    assert preq("presets", "best", "--data", "cifar10") == 0
+    assert "'cutout:8'" in capsys.readouterr().out
     assert preq("run", "--help") == 0
     help_text = capsys.readouterr().out
     for flag in FLAGS.split():
@@ -197,11 +223,55 @@ def test_plan_works_without_torch() -> None:
 
 
 def test_the_paper_preset_is_the_paper() -> None:
-    method = method_from(MethodFlags(preset="paper"))
-    recipe = recipe_from(find_preset("paper"), RecipeFlags())
+    paper = find_preset("paper")
+    method, recipe = method_from(MethodFlags(), paper), recipe_from(paper, RecipeFlags())
     assert method == pq.ReplayStreams(num_streams=50, batch_size=32)
     assert not recipe.ema_warmup
+    assert not recipe.fast_statistics
     assert recipe.label_smoothing == 1e-3
-    assert method_from(MethodFlags(preset="paper", streams=7, method="mi-rb")) == pq.ReplayBuffer(num_replays=7)
-    assert recipe_from(find_preset("paper"), RecipeFlags(lr=0.5)).learning_rate == 0.5
-    assert set(PRESETS) == {"default", "paper"}
+    assert method_from(MethodFlags(streams=7, method="mi-rb"), paper) == pq.ReplayBuffer(num_replays=7)
+    assert recipe_from(paper, RecipeFlags(lr=0.5)).learning_rate == 0.5
+    cifar = find_preset("paper", "cifar100", "wrn-28-10").recipe
+    assert cifar.augment == ("flip",)
+    assert cifar.label_smoothing == 0.01
+    assert find_preset("paper", "imagenet", "resnet50").method("mi-rs", {}) == pq.ReplayStreams(
+        num_streams=50, batch_size=512
+    )
+    assert find_preset("paper", "cloc", "resnet50").recipe.label_smoothing == 0.1
+
+
+@pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: f"{preset.name} {preset.data[0]}")
+def test_every_preset_makes_a_plan_for_every_method(preset: Preset) -> None:
+    assert preset.fits(preset.data[0], preset.model[0])
+    for name in METHODS:
+        pq.Plan(preset.method(name, {}), 2048).check()
+
+
+def test_presets_are_found_by_data_and_model() -> None:
+    assert {preset.name for preset in PRESETS} == {"default", "best", "paper"}
+    assert find_preset("default", "csv:a.csv", "mlp2") != find_preset("default", "mnist", "lenet")
+    with pytest.raises(PreqError, match=r"no preset 'best' for npz:a.npz with mlp1; it is for: mnist"):
+        find_preset("best", "npz:a.npz", "mlp1")
+
+
+@pytest.mark.parametrize("kind", ["csv", "folder", "prepared"])
+def test_the_users_own_data_is_proved_too(kind: str, tmp_path: Path, capsys: Captured) -> None:
+    flags = ["--streams", "1", "--batch-size", "8", "--threads", "1", "--width", "0.1"]
+    if kind == "folder":
+        spec, extra = f"folder:{folder_of(tmp_path / 'pets')}", ["--size", "16", "--workers", "0"]
+    else:
+        rows = "\n".join(f"{i % 7},{i % 3},{i % 2}" for i in range(64))
+        (tmp_path / "t.csv").write_text(f"a,b,kind\n{rows}\n")
+        spec, extra = f"csv:{tmp_path / 't.csv'}", ["--label", "kind", "--standardise", "causal"]
+    if kind == "prepared":
+        assert preq("data", "prepare", spec, *extra, "--to", str(tmp_path / "to")) == 0
+        spec, extra = f"prepared:{tmp_path / 'to'}", []
+    model = "lenet" if kind == "folder" else "mlp1"
+    assert preq("run", spec, model, *extra, *flags, "--out", str(tmp_path / "run")) == 0
+    capsys.readouterr()
+    assert preq("verify", str(tmp_path / "run"), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["labels_identical"] is True
+    bits, labels = tmp_path / "a.preq", tmp_path / "labels.npy"
+    assert preq("encode", spec, model, *extra, *flags, "-o", str(bits)) == 0
+    assert preq("decode", str(bits), "--data", spec, *extra, "-o", str(labels)) == 0
+    assert np.array_equal(np.load(labels), pq.load(tmp_path / "run").labels)

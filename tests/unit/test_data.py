@@ -4,25 +4,31 @@ import gzip
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch.utils.data import Dataset, TensorDataset
 
-import prequential as pq
 from prequential.data import ArraySequence, from_arrays, from_dataset, load, to_network_input
-from prequential.data.idx import read_idx
-from prequential.data.sources import BUNDLED
+from prequential.data.sources.idx import read_idx
+from prequential.data.sources.mnist import BUNDLED
 from prequential.errors import PreqError, PreqWarning
 from prequential.testing import check_data
 
 from ..conftest import blobs
 
 
+def in_memory(name: str, **options: Any) -> ArraySequence:
+    data = load(name, **options)
+    assert isinstance(data, ArraySequence)
+    return data
+
+
 def test_mnist_is_the_real_thing(mnist: ArraySequence) -> None:
     check_data(mnist)
-    given = load("mnist", order_seed=None)
+    given = in_memory("mnist", order="given")
     assert given.labels(np.arange(10)).tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
     assert np.bincount(given.stored_labels.numpy()).tolist() == [
         5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949
@@ -32,8 +38,8 @@ def test_mnist_is_the_real_thing(mnist: ArraySequence) -> None:
 
 
 def test_the_order_is_a_function_of_its_seed(mnist: ArraySequence) -> None:
-    assert torch.equal(mnist.order, load("mnist", order_seed=0).order)
-    assert not torch.equal(mnist.order, load("mnist", order_seed=1).order)
+    assert torch.equal(mnist.order, in_memory("mnist", order_seed=0).order)
+    assert not torch.equal(mnist.order, in_memory("mnist", order_seed=1).order)
     assert torch.equal(mnist.take(100).order, mnist.order[:100])
     assert mnist.take(100).digests() != mnist.take(101).digests()
 
@@ -179,9 +185,9 @@ def test_a_directory_of_the_users_goes_before_the_bundled_files(
         (raw / packed.stem).write_bytes(gzip.decompress(packed.read_bytes()))
     labels = raw / "train-labels-idx1-ubyte"
     labels.write_bytes(labels.read_bytes()[:8] + bytes(60_000))
-    assert not load("mnist", data_dir=tmp_path).stored_labels.any()
+    assert not in_memory("mnist", data_dir=tmp_path).stored_labels.any()
     monkeypatch.setenv("PREQ_DATA", str(tmp_path))
-    assert not load("mnist").stored_labels.any()
+    assert not in_memory("mnist").stored_labels.any()
     labels.write_bytes(labels.read_bytes()[:-1])
     with pytest.raises(PreqError, match="train-labels-idx1-ubyte is truncated"):
         load("mnist")
@@ -192,4 +198,4 @@ def test_a_directory_of_the_users_goes_before_the_bundled_files(
     with pytest.raises(PreqError, match="train-labels"):
         load("mnist", data_dir=raw)
     with pytest.warns(PreqWarning, match="holds no MNIST files; the bundled ones are used"):
-        assert pq.load_data("mnist").stored_labels.any()
+        assert in_memory("mnist").stored_labels.any()

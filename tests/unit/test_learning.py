@@ -134,7 +134,7 @@ def test_calibration_uses_the_logits_at_hand_and_its_own_learning_rate() -> None
     learner = learner_of(recipe)
     labels = learner.data.labels(np.arange(8))
     learner.predict(0, 8)
-    logits = learner.averaged(learner.inputs(np.arange(8)))
+    logits = learner.averaged(learner.inputs.clean(np.arange(8)))
     wanted = learner.beta - 0.03 * functional.calibration_gradient(logits, labels, learner.beta)
     forward, calls = learner.averaged.forward, []
     learner.averaged.forward = lambda *a: calls.append(1) or forward(*a)  # type: ignore[func-returns-value]
@@ -191,7 +191,7 @@ def test_flops_are_those_of_the_layers_times_the_counts() -> None:
     assert cost.train == 3 * 2 * macs - 2 * 28 * 28 * 6 * 25
     data = blobs(64)
     learner = Learner(lambda: nn.Linear(5, 3), data, pq.Recipe(), seed=0)
-    linear = cost_per_example(learner.model, learner.inputs(np.arange(2)))
+    linear = cost_per_example(learner.model, learner.inputs.clean(np.arange(2)))
     assert linear is not None
     streams = cost_of(Plan(pq.ReplayStreams(num_streams=3, batch_size=8), 64, heldout=True), linear, None, 16)
     assert streams == {"code": 64 * 30 + 64 * 4 * 60, "heldout": 16 * 30}
@@ -211,7 +211,7 @@ def test_models_have_their_known_sizes_and_obey_the_laws(name: str, parameters: 
     count = {w: sum(p.numel() for p in build(name, (1, 28, 28), 10, width=w).parameters()) for w in (0.25, 1, 2)}
     assert count[1] == parameters
     assert count[0.25] < count[1] < count[2]
-    assert set(MODELS) == {"mlp1", "mlp2", "mlp3", "lenet", "mnistnet"}
+    assert set(MODELS) >= {"mlp1", "mlp2", "mlp3", "lenet", "mnistnet"}
 
 
 def test_the_machine() -> None:

@@ -20,6 +20,7 @@ from torch import nn
 import prequential as pq
 from prequential import files, session
 from prequential.cli import main
+from prequential.data import ArraySequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import DirectoryLock
 from prequential.learn.environment import environment
@@ -394,6 +395,7 @@ def test_the_command_line_encodes_and_decodes(tmp_path: Path, capsys: pytest.Cap
     assert main(flags) == 0
     assert "bits of header" in capsys.readouterr().out
     true = pq.load_data("mnist").take(200)
+    assert isinstance(true, ArraySequence)
     assert main(["decode", str(file), "--data", "mnist", "-o", str(labels)]) == 0
     assert np.array_equal(np.load(labels), true.labels(np.arange(200)).numpy())
     labels.unlink()

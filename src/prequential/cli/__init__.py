@@ -16,8 +16,9 @@ COMMANDS = {
     "decode": "get the labels back from a bitstream and the inputs",
     "verify": "prove a saved run: encode, decode without labels, compare",
     "plan": "list, count and check what a method would do; no model is run",
-    "models": "the models there are",
-    "data": "the data sets there are",
+    "models": "the models there are, with parameters and FLOPs for a data set",
+    "data": "the data sets there are; preq data prepare NAME writes one into mapped files",
+    "presets": "settings that belong together, and the codelengths they reached",
 }
 
 _HOMES = {
@@ -27,7 +28,8 @@ _HOMES = {
     "verify": ("prequential.cli.code", "main_verify"),
     "plan": ("prequential.cli.plan", "main_plan"),
     "models": ("prequential.cli.listing", "main_models"),
-    "data": ("prequential.cli.listing", "main_data"),
+    "data": ("prequential.cli.data", "main_data"),
+    "presets": ("prequential.cli.listing", "main_presets"),
 }
 
 HELP = f"""preq {__version__}: the description length of labelled data under neural networks
@@ -39,6 +41,7 @@ usage: preq COMMAND ...
 start here:
   preq run mnist lenet                        MNIST by 8 replay streams, about a minute
   preq run mnist nets.py:make_net             your own model: a function that returns an nn.Module
+  preq run csv:table.csv mlp2 --label class   your own data; also folder:, npz: and hf:
   preq COMMAND --help                         every setting, with its default
 """
 

@@ -14,11 +14,12 @@ import tyro
 
 from prequential.cli.job import JobFlags, job_from
 from prequential.cli.parse import UNSET, PathText, Word, default, parse
+from prequential.cli.source import PlaceFlags, SourceFlags, reload, source_arguments
 from prequential.errors import PreqError
 from prequential.files import write_atomically, writing
 
 if TYPE_CHECKING:
-    from prequential.data import ArraySequence
+    from prequential.data.sequence import LoadedSequence
     from prequential.record import Record
 
 Output = Annotated[str, tyro.conf.arg(metavar="FILE", aliases=("-o",))]
@@ -35,7 +36,7 @@ class Encode(JobFlags):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decode:
+class Decode(SourceFlags):
     """Get labels back from a bitstream and the inputs: the model learns them as it decodes."""
 
     bitstream: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="BITSTREAM")]
@@ -46,8 +47,6 @@ class Decode:
     """The data set whose inputs were encoded; its labels are not looked at."""
     inputs: Annotated[PathText, UNSET] = None
     """Or the inputs themselves, a .npy file in sequence order."""
-    data_dir: Annotated[PathText, default("$PREQ_DATA")] = None
-    """Where the publisher's files are; searched before what the package carries."""
     model: Annotated[Word, UNSET] = None
     """The model, where it is your own: no code is imported because a file names it."""
     device: Annotated[Word, default("the encoder's")] = None
@@ -57,13 +56,11 @@ class Decode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verify:
+class Verify(PlaceFlags):
     """Prove a run: encode it again, decode it in a fresh process that has no labels, and compare."""
 
     run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
     """The directory of a finished run."""
-    data_dir: Annotated[PathText, default("$PREQ_DATA")] = None
-    """Where the publisher's files are; searched before what the package carries."""
     model: Annotated[Word, UNSET] = None
     """The model, where it is your own: no code is imported because a file names it."""
     json: Annotated[bool, UNSET] = False
@@ -105,7 +102,10 @@ def main_decode(arguments: list[str]) -> int:
     with ProgressBar(method_from_settings(header["method"]), len(data), plan_seed=0) as bar:
         labels = decode(content, data, flags.model, device=flags.device, listeners=[bar])
     if flags.original_order:
-        labels = labels[np.argsort(data.order.numpy(), kind="stable")]
+        rows = getattr(data, "order", None)
+        if rows is None:
+            raise PreqError(f"'{data.name}' is stored in sequence order and knows no other; leave --original-order out")
+        labels = labels[np.argsort(rows.numpy(), kind="stable")]
     buffer = io.BytesIO()
     np.save(buffer, labels, allow_pickle=False)
     write_atomically(output, buffer.getvalue())
@@ -113,7 +113,7 @@ def main_decode(arguments: list[str]) -> int:
     return 0
 
 
-def _inputs(flags: Decode, header: dict[str, Any]) -> "ArraySequence":
+def _inputs(flags: Decode, header: dict[str, Any]) -> "LoadedSequence":
     from prequential.data import from_arrays, load
 
     if flags.inputs is not None:
@@ -126,14 +126,14 @@ def _inputs(flags: Decode, header: dict[str, Any]) -> "ArraySequence":
             raise PreqError(f"{flags.inputs} cannot be read as .npy: {str(error).splitlines()[0]}") from None
         return from_arrays(np.array(mapped), None)
     assert flags.data is not None
-    data = load(flags.data, order_seed=header["seeds"].get("order_seed"), data_dir=flags.data_dir)
-    return data.take(header["length"])
+    order = header["seeds"].get("order_seed")
+    options = flags.options() | ({"order": "given"} if order is None else {"order_seed": order})
+    return load(flags.data, **options).take(header["length"])
 
 
 def main_verify(arguments: list[str]) -> int:
     """Parse, encode, decode elsewhere, compare."""
     flags = parse(Verify, "verify", arguments)
-    from prequential.data import load
     from prequential.methods.rebuild import method_from_settings
     from prequential.presets import recipe_from_settings
     from prequential.record import load as load_record
@@ -142,13 +142,14 @@ def main_verify(arguments: list[str]) -> int:
     if record.status != "finished" or not record.prequential:
         raise PreqError(f"{flags.run} holds no finished code (status {record.status}, {record.method['name']})")
     from prequential.codec import encode_and_score
-    from prequential.models import MODELS
+    from prequential.models import is_package_model
 
     model = record.model["name"]
-    if model not in MODELS and flags.model != model:
+    if not is_package_model(model) and flags.model != model:
         raise PreqError(f"the model '{model}' is not one of the package; give it again (--model {model})")
     seeds = record.seeds
-    data = load(record.data["name"], order_seed=seeds["order_seed"], data_dir=flags.data_dir).take(record.length)
+    source = record.source or {"name": record.data["name"]}
+    data = reload(source, seeds["order_seed"], flags.data_dir).take(record.length)
     if data.digests()["labels"] != record.data["labels"] or data.digests()["inputs"] != record.data["inputs"]:
         raise PreqError(f"the data '{data.name}' here is not what {flags.run} was made with")
     content, nats = encode_and_score(
@@ -170,7 +171,7 @@ def main_verify(arguments: list[str]) -> int:
             f"({record.codelength:,.1f} in the record, {nats.sum():,.1f} now; made with {_made_with(record)})"
         )
     with tempfile.TemporaryDirectory() as folder:
-        labels = _decode_elsewhere(Path(folder), content, data, flags.model)
+        labels = _decode_elsewhere(Path(folder), content, data, flags)
     if not np.array_equal(labels, record.labels):
         raise PreqError(f"the labels decoded are not those of {flags.run}")
     sizes = _sizes(content, None) | {"record_nats": record.codelength, "labels_identical": True}
@@ -183,13 +184,20 @@ def _made_with(record: "Record") -> str:
     return f"torch {made['torch']} on {made['device_name']}, {made['cpu_capability']}, {made['threads']} threads"
 
 
-def _decode_elsewhere(folder: Path, content: bytes, data: "ArraySequence", model: str | None) -> np.ndarray:
-    """Decode in a fresh process that is given the bitstream and the inputs, and nothing else."""
+def _decode_elsewhere(folder: Path, content: bytes, data: "LoadedSequence", flags: Verify) -> np.ndarray:
+    """Decode in a fresh process that is given the bitstream and the inputs, and nothing else.
+
+    Inputs that are trained on in another view than they are predicted from are read from their source again.
+    """
     bitstream, inputs, output = folder / "labels.preq", folder / "inputs.npy", folder / "labels.npy"
     bitstream.write_bytes(content)
-    np.save(inputs, data.inputs(np.arange(len(data))).numpy(), allow_pickle=False)
-    command = [sys.executable, "-m", "prequential.cli", "decode", str(bitstream), "--inputs", str(inputs)]
-    command += ["-o", str(output), *(["--model", model] if model else [])]
+    command = [sys.executable, "-m", "prequential.cli", "decode", str(bitstream), "-o", str(output)]
+    if hasattr(data, "training_inputs") and data.source is not None:
+        command += source_arguments(data.source, flags.data_dir)
+    else:
+        np.save(inputs, data.inputs(np.arange(len(data))).numpy(), allow_pickle=False)
+        command += ["--inputs", str(inputs)]
+    command += ["--model", flags.model] if flags.model else []
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise PreqError(f"decoding failed: {done.stderr.strip().removeprefix('preq: ')}")

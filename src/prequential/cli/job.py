@@ -5,35 +5,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from prequential.cli.parse import Count, PathText, Real, Text, Whole, default
+from prequential.cli.parse import Count, Real, Text, Whole, default
 from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
+from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
 from prequential.presets import find_preset
 
 if TYPE_CHECKING:
-    from prequential.data import ArraySequence
+    from prequential.data.sequence import LoadedSequence
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobFlags(RecipeFlags, MethodFlags):
+class JobFlags(SourceFlags, RecipeFlags, MethodFlags):
     """Data, model, and everything that decides a run."""
 
     data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
-    """A data set (see preq data)."""
+    """A data set (see preq data), or your own: folder:PATH, csv:PATH, npz:PATH, hf:NAME, prepared:DIR."""
     model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
     """A model (see preq models), or your own as package.module:factory or file.py:factory."""
     length: Annotated[Count, default("all")] = None
-    """Take the first N examples of the shuffled whole."""
+    """Take the first N examples of the ordered whole."""
     width: Real = 1.0
     """Scale the model's layers."""
     seed: Whole = 0
-    """Initialisation, dropout, perturbation."""
-    order_seed: Whole = 0
-    """The order of the data."""
-    data_dir: Annotated[PathText, default("$PREQ_DATA")] = None
-    """Where the publisher's files are; searched before what the package carries."""
+    """Initialisation, dropout, augmentation, perturbation."""
     device: Text = "cpu"
     """cpu, cuda, cuda:1, ..."""
     threads: Text = "auto"
@@ -48,11 +45,11 @@ class Job:
     method: Method
     recipe: Recipe
 
-    def load(self) -> "ArraySequence":
+    def load(self) -> "LoadedSequence":
         """The data, in order, cut to length."""
         from prequential.data.sources import load
 
-        data = load(self.flags.data, order_seed=self.flags.order_seed, data_dir=self.flags.data_dir)
+        data = load(self.flags.data, **self.flags.options())
         return data if self.flags.length is None else data.take(self.flags.length)
 
     def arguments(self) -> dict[str, Any]:
@@ -71,7 +68,17 @@ class Job:
 
 def job_from(flags: JobFlags) -> Job:
     """The job the flags describe, checked as far as that needs no data."""
-    method, recipe = method_from(flags), recipe_from(find_preset(flags.preset), flags)
+    preset = find_preset(flags.preset, data_name(flags.data), flags.model)
+    method, recipe = method_from(flags, preset), recipe_from(preset, flags)
     if flags.threads != "auto" and not flags.threads.isdecimal():
         raise PreqError(f"--threads must be auto or a whole number, got '{flags.threads}'")
     return Job(flags, method, recipe)
+
+
+def data_name(data: str) -> str:
+    """What presets are looked up by: for prepared data the source it was made from."""
+    if not data.startswith("prepared:"):
+        return data
+    from prequential.data.sources import load
+
+    return str((load(data).source or {}).get("name", data))

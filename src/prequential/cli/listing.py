@@ -1,57 +1,105 @@
-"""`preq models` and `preq data`: what is there."""
+"""`preq models` and `preq presets`: what is there."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
+import tyro
 from rich.console import Console
 from rich.table import Table
 
-from prequential.cli.parse import PathText, default, parse
+from prequential.cli.parse import UNSET, Real, Word, parse
+from prequential.cli.source import SourceFlags
+from prequential.errors import PreqError
+from prequential.presets import PRESETS, Preset, find_preset
+
+MetaWord = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelFlags:
-    """List the models, with their parameters and FLOPs for MNIST-like input."""
+class ModelFlags(SourceFlags):
+    """List the models, with their parameters and FLOPs for a data set."""
+
+    data: MetaWord = "mnist"
+    """A data set (see preq data); its shape and classes decide the sizes."""
+    width: Real = 1.0
+    """Scale the models' layers."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataFlags:
-    """List the data sets, and where each one is read from."""
+class PresetFlags:
+    """List the presets: what they are for, their settings, and the codelengths they reached."""
 
-    data_dir: Annotated[PathText, default("$PREQ_DATA")] = None
-    """Where the publisher's files are; searched before what the package carries."""
+    name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")] = ""
+    """Show only this one, with all its settings."""
+    data: Annotated[Word, UNSET] = None
+    """Only what fits this data set."""
 
 
 def main_models(arguments: list[str]) -> int:
     """Parse, list."""
-    parse(ModelFlags, "models", arguments)
+    flags = parse(ModelFlags, "models", arguments)
     import torch
 
+    from prequential.data.sources import load
     from prequential.learn.flops import cost_per_example
     from prequential.models import MODELS, build, summary_of
 
+    data = load(flags.data, **flags.options())
     table = Table("model", "what it is", box=None)
     table.add_column("parameters", justify="right")
     table.add_column("FLOPs per training example", justify="right")
     for name in MODELS:
-        model = build(name, (1, 28, 28), 10)
-        cost = cost_per_example(model, torch.zeros(2, 1, 28, 28))
+        try:
+            with torch.device("meta"):
+                model = build(name, data.input_shape, data.num_classes, width=flags.width)
+        except PreqError:
+            table.add_row(name, summary_of(name), "–", "–", style="dim")
+            continue
+        cost = cost_per_example(model, torch.zeros(2, *data.input_shape))
         num_parameters = sum(p.numel() for p in model.parameters())
         table.add_row(name, summary_of(name), f"{num_parameters:,}", f"{cost.train:,.0f}" if cost else "–")
     console = Console()
     console.print(table)
-    console.print("for 28×28 grey images and 10 classes; your own model: package.module:factory", style="dim")
+    shape = "×".join(map(str, data.input_shape))
+    console.print(
+        f"for {data.name}: inputs of {shape}, {data.num_classes} classes; – where that does not fit. wrn-D-K for any "
+        "depth 6n+4; -ws behind a name standardises the weights of its convolutions; timm:NAME with timm installed; "
+        "your own model: package.module:factory",
+        style="dim",
+    )
     return 0
 
 
-def main_data(arguments: list[str]) -> int:
+def main_presets(arguments: list[str]) -> int:
     """Parse, list."""
-    flags = parse(DataFlags, "data", arguments)
-    from prequential.data.sources import SOURCES, user_directory
-
-    directory = user_directory(flags.data_dir)
-    table = Table("data set", "what it is", "read from", box=None)
-    for source in SOURCES.values():
-        table.add_row(source.name, source.description, str(source.where(directory)))
-    Console().print(table)
+    flags = parse(PresetFlags, "presets", arguments)
+    if flags.name:
+        find_preset(flags.name, flags.data or "mnist", "lenet")  # a wrong name is a mistake
+    shown = [preset for preset in PRESETS if preset.name == (flags.name or preset.name)]
+    if flags.data is not None:
+        shown = [preset for preset in shown if preset.fits(flags.data, preset.model[0])]
+    console = Console()
+    table = Table("preset", "data", "model", "what it is", "reached", box=None)
+    for preset in shown:
+        table.add_row(
+            preset.name, ", ".join(preset.data), ", ".join(preset.model), preset.description, _reached(preset)
+        )
+    console.print(table)
+    console.print(
+        "the first that fits data and model is taken; flags go before it; the best of n runs costs ln n nats more",
+        style="dim",
+    )
+    if flags.name:
+        for preset in shown:
+            console.print(f"\n{preset.name} for {', '.join(preset.data)}: {preset.recipe}", highlight=False)
+            console.print(f"  {dict(preset.settings)}", highlight=False)
     return 0
+
+
+def _reached(preset: Preset) -> str:
+    lines = []
+    for each in preset.reached:
+        error = f" ± {each.standard_error:,.0f}" if each.standard_error is not None else ""
+        seeds = f", {each.seeds} seeds" if each.seeds > 1 else ""
+        lines.append(f"{each.nats:,.0f}{error} nats{seeds} ({each.where}, {each.when}): {each.command}")
+    return "\n".join(lines) or "–"

@@ -55,6 +55,16 @@ Positions = Annotated[
         str_from_instance=lambda value: [f"{item}" for item in value or ()],
     ),
 ]
+Words = Annotated[
+    tuple[str, ...] | None,
+    PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="NAME ...",
+        instance_from_str=lambda texts: tuple(texts),
+        is_instance=lambda value: value is None or isinstance(value, tuple),
+        str_from_instance=lambda value: list(value or ()),
+    ),
+]
 PathText = Annotated[str | None, _value(str, "PATH")]
 
 

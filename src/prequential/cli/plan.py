@@ -10,6 +10,7 @@ from prequential.cli.settings import MethodFlags, method_from
 from prequential.errors import require_count
 from prequential.events import Calibrate, Event, Predict, Train
 from prequential.plan import Plan
+from prequential.presets import find_preset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +34,7 @@ def main_plan(arguments: list[str]) -> int:
     """Parse, check, print."""
     flags = parse(PlanFlags, "plan", arguments)
     require_count("--events", flags.events, at_least=0)
-    plan = Plan(method_from(flags), flags.length, flags.plan_seed, heldout=flags.heldout)
+    plan = Plan(method_from(flags, find_preset(flags.preset)), flags.length, flags.plan_seed, heldout=flags.heldout)
     plan.check()
     counts = plan.counts()
     if flags.json:

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any
 
-from prequential.cli.parse import UNSET, Count, Number, Positions, Text, Whole, Word, default
+from prequential.cli.parse import UNSET, Count, Number, Positions, Text, Whole, Word, Words, default
 from prequential.errors import PreqError, unknown_name
 from prequential.learn.recipe import Recipe
 from prequential.methods import AGE_LAWS, METHODS, ChunksFineTuned, FullDataset, Method, ReplayStreams, age_law
-from prequential.presets import Preset, find_preset
+from prequential.presets import Preset
 
 METHOD_FLAGS = {
     "streams": ("num_streams", "num_replays"),
@@ -33,6 +33,7 @@ RECIPE_FLAGS = {
     "momentum": "momentum",
     "ema": "ema_step_size",
     "label_smoothing": "label_smoothing",
+    "augment": "augment",
 }
 
 
@@ -47,7 +48,7 @@ class MethodFlags:
     """mi-rs (replay streams), mi-rb (replay buffer), ci-fs (chunks from scratch), ci-cf (chunks fine-tuned)
     or erm (not prequential)."""
     preset: Text = "default"
-    """Settings that belong together; the flags below go before them. paper: the paper to the letter."""
+    """Settings that belong together; the flags below go before them (see preq presets)."""
     streams: Annotated[Count, default(ReplayStreams().num_streams)] = None
     """Replay streams of mi-rs, replays per label of mi-rb."""
     batch_size: Annotated[Count, default(ReplayStreams().batch_size)] = None
@@ -96,13 +97,18 @@ class RecipeFlags:
     """Step size of the weight average that predicts; 1 switches it off."""
     no_ema_warmup: Annotated[bool, UNSET] = False
     """Start the average slowly, as the paper does."""
+    slow_statistics: Annotated[bool, UNSET] = False
+    """Average batch-norm statistics twice, by each layer and by the EMA, as the paper does."""
     label_smoothing: Annotated[Number, default(DEFAULT.label_smoothing)] = None
     """Smoothing of the training targets."""
+    augment: Annotated[Words, default("none")] = None
+    """Augmentations of training images: flip, shift:N, cutout:N, affine, resized-crop, randaugment ..."""
+    average_flips: Annotated[bool, UNSET] = False
+    """Predict from each image and its mirror image together."""
 
 
-def method_from(flags: MethodFlags) -> Method:
-    """The method the flags describe; a flag that the method does not have is a mistake."""
-    preset = find_preset(flags.preset)
+def method_from(flags: MethodFlags, preset: Preset) -> Method:
+    """The preset's method with what the flags change; a flag that the method does not have is a mistake."""
     if flags.method not in METHODS:
         raise unknown_name("method", flags.method, METHODS)
     given: dict[str, Any] = {}
@@ -144,4 +150,8 @@ def recipe_from(preset: Preset, flags: RecipeFlags) -> Recipe:
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if flags.no_ema_warmup:
         changes["ema_warmup"] = False
+    if flags.slow_statistics:
+        changes["fast_statistics"] = False
+    if flags.average_flips:
+        changes["average_flips"] = True
     return replace(preset.recipe, **changes)

@@ -19,9 +19,7 @@ from prequential.errors import PreqError
 from prequential.events import Indices
 
 HIDDEN = -1
-"""Stands where a label has not been revealed; no loss accepts it."""
-
-
+"""Stands where a label has not been decoded; no loss accepts it."""
 CHECKED_TOGETHER = 1024
 
 
@@ -38,49 +36,61 @@ class Labels(Protocol):
 class _Revealed:
     """Labels up to a frontier; beyond it they are hidden, and asking for one is a mistake of the plan."""
 
-    def __init__(self, length: int, device: torch.device) -> None:
-        self._labels = torch.full((length,), HIDDEN, device=device)
-        self.frontier = 0
+    def __init__(self, length: int) -> None:
+        self.length, self.frontier = length, 0
 
     def _advance(self, start: int, stop: int) -> None:
-        if start != self.frontier or not start < stop <= len(self._labels):
+        if start != self.frontier or not start < stop <= self.length:
             raise PreqError(
-                f"the plan predicts [{start}, {stop}), but the next label is {self.frontier} of {len(self._labels)}; "
+                f"the plan predicts [{start}, {stop}), but the next label is {self.frontier} of {self.length}; "
                 "predict every position once, in order"
             )
         self.frontier = stop
 
-    def of(self, indices: Indices) -> Tensor:
+    def _require_revealed(self, indices: Indices) -> None:
         if not len(indices) or indices.min() < 0 or indices.max() >= self.frontier:
             raise PreqError(
                 f"the plan learns from positions {indices[:3]}…, but only [0, {self.frontier}) is revealed; "
                 "learn only from labels that were predicted"
             )
-        return self._labels.index_select(0, torch.from_numpy(indices).to(self._labels.device))
 
 
 class Scorer(_Revealed):
-    """Knows the labels from the start and reveals them without making the device wait."""
+    """Knows the labels from the start and reveals them without making the device wait.
+
+    On a CPU they are read from the data when they are needed, so that memory does not grow with it.
+    """
 
     def __init__(self, data: DataSequence, device: torch.device) -> None:
-        super().__init__(len(data), device)
-        self._true = data.labels(np.arange(len(data))).to(device)
-        if bool((self._true < 0).any()):
-            raise PreqError(f"'{data.name}' has no labels; they can be decoded, not scored")
+        super().__init__(len(data))
+        self._data, self._device = data, device
+        self._on_device: Tensor | None = None
+        if device.type != "cpu":
+            self._on_device = self._read(np.arange(len(data))).to(device)
+
+    def _read(self, positions: Indices) -> Tensor:
+        labels = self._data.labels(positions)
+        if bool((labels < 0).any()):
+            raise PreqError(f"'{self._data.name}' has no labels; they can be decoded, not scored")
+        return labels
 
     def reveal(self, start: int, stop: int, log_probabilities: Tensor) -> Tensor:
         self._advance(start, stop)
-        self._labels[start:stop] = self._true[start:stop]
-        return self._labels[start:stop]
+        return self._read(np.arange(start, stop)) if self._on_device is None else self._on_device[start:stop]
+
+    def of(self, indices: Indices) -> Tensor:
+        self._require_revealed(indices)
+        if self._on_device is None:
+            return self._data.labels(indices)
+        return self._on_device.index_select(0, torch.from_numpy(indices).to(self._device))
 
     def reveal_all(self) -> None:
         """For methods that are not prequential."""
-        self.catch_up(len(self._true))
+        self.catch_up(self.length)
 
     def catch_up(self, frontier: int) -> None:
         """Reveal every label before `frontier`: they were coded before the run was interrupted."""
         self.frontier = frontier
-        self._labels[:frontier] = self._true[:frontier]
 
 
 class Encoder(Scorer):
@@ -105,7 +115,8 @@ class Decoder(_Revealed):
     """
 
     def __init__(self, length: int, device: torch.device, payload: bytes, checks: list[str]) -> None:
-        super().__init__(length, device)
+        super().__init__(length)
+        self._labels = torch.full((length,), HIDDEN, device=device)
         self._coder, self._checks = RangeDecoder(payload), checks
 
     def reveal(self, start: int, stop: int, log_probabilities: Tensor) -> Tensor:
@@ -117,6 +128,10 @@ class Decoder(_Revealed):
         for block in range(start // CHECKED_TOGETHER, stop // CHECKED_TOGETHER):
             self._check(block)
         return self._labels[start:stop]
+
+    def of(self, indices: Indices) -> Tensor:
+        self._require_revealed(indices)
+        return self._labels.index_select(0, torch.from_numpy(indices).to(self._labels.device))
 
     def _check(self, block: int) -> None:
         begin = block * CHECKED_TOGETHER

@@ -1,6 +1,6 @@
 """From the user's arrays or Dataset to a sequence, checked on the way in."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -20,6 +20,7 @@ def from_arrays(
     num_classes: int | None = None,
     heldout: tuple[Arrays, Arrays] | None = None,
     name: str = "arrays",
+    source: Mapping[str, Any] | None = None,
 ) -> ArraySequence:
     """A sequence from arrays, in the order given.
 
@@ -31,6 +32,7 @@ def from_arrays(
         num_classes: how many classes there are. Default: the largest label plus one.
         heldout: inputs and labels that are only evaluated at the end.
         name: what tables call it.
+        source: what `load_data` would have to be asked for to give it again, if it can.
 
     Example:
         >>> data = from_arrays(np.zeros((6, 3), np.float32), [0, 1, 2, 0, 1, 2])
@@ -58,7 +60,7 @@ def from_arrays(
                 f"{stored_inputs.dtype} of shape {tuple(stored_inputs.shape[1:])}; make them alike"
             )
     order = torch.arange(len(stored_labels))
-    return ArraySequence(stored_inputs, stored_labels, num_classes, order, name=name, heldout=held)
+    return ArraySequence(stored_inputs, stored_labels, num_classes, order, name=name, heldout=held, source=source)
 
 
 class MapDataset(Protocol):

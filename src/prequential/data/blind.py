@@ -1,12 +1,13 @@
 """A sequence as a decoder has it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from prequential.data.sequence import DataSequence
+from prequential.data.sequence import DataSequence, Read, read_ahead, training_inputs
 from prequential.errors import PreqError
 
 
@@ -36,8 +37,14 @@ class InputsOnly:
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
         return self.data.inputs(positions)
 
+    def training_inputs(self, positions: NDArray[np.int64], key: int) -> torch.Tensor:
+        return training_inputs(self.data, positions, key)
+
     def labels(self, positions: NDArray[np.int64]) -> torch.Tensor:
         raise PreqError("a decoder has no labels")
+
+    def read_ahead(self, reads: Iterator[Read]) -> None:
+        read_ahead(self.data, reads)
 
     def digests(self) -> dict[str, str]:
         return self.data.digests()

@@ -3,9 +3,10 @@
 Inputs and labels are asked for separately, so that a decoder can hold the one without the other.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -55,6 +56,62 @@ class DataSequence(Protocol):
         """Fingerprints of `inputs` and `labels` in sequence order: equal only if the content is."""
 
 
+class LoadedSequence(DataSequence, Protocol):
+    """What `load_data` gives: a sequence that can be shortened, and says where it is from."""
+
+    @property
+    def source(self) -> Mapping[str, Any] | None:
+        """What `load_data` was asked for, so that it can be asked again."""
+
+    @property
+    def conditioned_on(self) -> str:
+        """What a prediction may look at besides earlier labels."""
+
+    def take(self, length: int) -> "LoadedSequence":
+        """The first `length` examples."""
+
+    def without_heldout(self) -> "LoadedSequence":
+        """The same sequence with no held-out data."""
+
+
+INPUTS_SO_FAR, ALL_INPUTS = "inputs up to the label", "all inputs"
+
+
+def training_inputs(data: DataSequence, positions: NDArray[np.int64], key: int) -> torch.Tensor:
+    """Inputs as they are trained on.
+
+    A sequence may have a method `training_inputs(positions, key)` of its own, such as a random crop of
+    the image on disk: a pure function of its arguments, of the shape of `inputs`.
+    """
+    own = getattr(data, "training_inputs", None)
+    if own is None:
+        return data.inputs(positions)
+    views: torch.Tensor = own(positions, key)
+    return views
+
+
+Read = tuple[NDArray[np.int64], int | None]
+"""Positions that will be read: for prediction, or for training with this key."""
+
+
+def read_ahead(data: DataSequence, reads: Iterator[Read]) -> None:
+    """Tell a sequence what will be read, in order, so that slow reading can go on in the background.
+
+    A sequence that can use this has a method `read_ahead(reads)`; reads may also come that were not told.
+    """
+    own = getattr(data, "read_ahead", None)
+    if own is not None:
+        own(reads)
+
+
+def shorter(data: DataSequence, length: int) -> int:
+    """The length of a prefix, checked."""
+    require_count("length", length)
+    if length > len(data):
+        raise PreqError(f"length {length} is more than the {len(data)} examples of '{data.name}'")
+    return int(length)
+
+
 def to_network_input(stored: torch.Tensor) -> torch.Tensor:
     """Stored inputs as a network takes them.
 
@@ -86,6 +143,10 @@ class ArraySequence:
     name: str = "arrays"
     order_seed: int | None = None
     heldout: "ArraySequence | None" = None
+    source: Mapping[str, Any] | None = None
+    conditioned_on: str = INPUTS_SO_FAR
+    examples: torch.Tensor | None = None
+    """What identifies each row beyond its inputs: sequences that show different parts of the same examples share it."""
 
     def __len__(self) -> int:
         return len(self.order)
@@ -117,11 +178,7 @@ class ArraySequence:
 
     def take(self, length: int) -> "ArraySequence":
         """The first `length` examples."""
-        require_count("length", length)
-        length = int(length)
-        if length > len(self):
-            raise PreqError(f"length {length} is more than the {len(self)} examples of '{self.name}'")
-        return replace(self, order=self.order[:length])
+        return replace(self, order=self.order[: shorter(self, length)])
 
     def without_heldout(self) -> "ArraySequence":
         """The same sequence with no held-out data."""
@@ -129,10 +186,20 @@ class ArraySequence:
 
     @cached_property
     def _digests(self) -> dict[str, str]:
+        examples = self.examples
         return {
-            "inputs": digest_of_rows(self.stored_inputs, self.order),
-            "labels": digest_of_rows(self.stored_labels, self.order, self.num_classes),
-        }
+            "inputs": digest_of_rows(len(self), lambda positions: _as_numpy(self.inputs(positions))),
+            "labels": digest_of_rows(len(self), lambda positions: self.labels(positions).numpy(), self.num_classes),
+        } | (
+            {}
+            if examples is None
+            else {"examples": digest_of_rows(len(self), lambda p: examples[self.order[p]].numpy())}
+        )
 
     def digests(self) -> dict[str, str]:
         return self._digests
+
+
+def _as_numpy(rows: torch.Tensor) -> NDArray[np.generic]:
+    array: NDArray[np.generic] = rows.view(torch.int16).numpy() if rows.dtype == torch.bfloat16 else rows.numpy()
+    return array

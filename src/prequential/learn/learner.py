@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.parameter import is_lazy
-from torch.nn.utils import convert_conv2d_weight_memory_format
 
 from prequential.data.sequence import DataSequence, to_network_input
 from prequential.events import Indices
 from prequential.files import digest_of
 from prequential.learn import functional
+from prequential.learn.inputs import Inputs
 from prequential.learn.optimizers import make_optimizer, reset
 from prequential.learn.probe import probe_model
 from prequential.learn.randomness import seeded
@@ -22,6 +22,8 @@ from prequential.models import ModelFactory, build, name_of
 from prequential.plan import is_span
 
 EVALUATION_SIZE = 512
+SLOW_ENOUGH = 0.1
+"""The largest step of the EMA that averages enough batches for batch-norm statistics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Learner:
     ) -> None:
         self.factory, self.data, self.recipe, self.seed, self.width = factory, data, recipe, seed, width
         self.device, self.dtype = torch.device(device), dtype
+        self.inputs = Inputs(data, recipe, seed=seed, device=self.device, dtype=dtype)
         self.model = self._fresh_model(event=-1).train()
         self.averaged = copy.deepcopy(self.model).eval().requires_grad_(False)
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
@@ -79,7 +82,7 @@ class Learner:
 
     def probe(self, num_examples: int) -> None:
         """Try the model on a batch of that size before any work is done, and see whether it draws."""
-        inputs = self.inputs(np.zeros(num_examples, np.int64))
+        inputs = self.inputs.clean(np.zeros(num_examples, np.int64))
         self._draws = probe_model(self.model, inputs, self.data.num_classes, name_of(self.factory))
 
     def fingerprint(self) -> str:
@@ -92,34 +95,34 @@ class Learner:
         """Whether every averaged weight is a finite number."""
         return all(bool(tensor.isfinite().all()) for tensor in self._tracked[1])
 
-    def inputs(self, positions: Indices) -> Tensor:
-        """The clean inputs at these positions, ready for the network."""
-        return self._prepare(self.data.inputs(positions))
-
-    def _prepare(self, stored: Tensor) -> Tensor:
-        inputs = to_network_input(stored.to(self.device))
-        if inputs.dtype == torch.float32 and self.dtype != torch.float32:
-            inputs = inputs.to(self.dtype)
-        return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
-
     def _fresh_model(self, event: int) -> nn.Module:
         with seeded(self.seed, "initialise", event, self.device):
             model = build(self.factory, self.data.input_shape, self.data.num_classes, width=self.width)
             if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
                 model.eval()(to_network_input(self.data.inputs(np.zeros(1, np.int64))))
         model.to(self.device, self.dtype).train()
-        return convert_conv2d_weight_memory_format(model, torch.channels_last)
+        for parameter in model.parameters():
+            if parameter.dim() == 4:  # cloned, because `contiguous` keeps the strides of a single channel as they are
+                parameter.data = parameter.data.clone(memory_format=torch.channels_last)
+        if self.recipe.fast_statistics and self.recipe.ema_step_size <= SLOW_ENOUGH:
+            for layer in model.modules():
+                if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
+                    layer.momentum = 1.0
+        return model
 
     @torch.no_grad()
     def predict(self, start: int, stop: int) -> Prediction:
         """Averaged weights, eval mode, clean input."""
-        logits = self.averaged(self.inputs(np.arange(start, stop)))
+        logits = self._predicted(np.arange(start, stop))
         self._at_hand = (start, stop), logits
         return Prediction(
             functional.log_probabilities(logits, self.beta),
             F.log_softmax(logits.double(), dim=-1),
             functional.temperature(self.beta),
         )
+
+    def _predicted(self, positions: Indices) -> Tensor:
+        return self.inputs.logits(self.averaged, self.inputs.clean(positions))
 
     def predict_uniformly(self, start: int, stop: int) -> Prediction:
         """Probability 1/C for every class."""
@@ -133,7 +136,7 @@ class Learner:
         if self._at_hand is not None and is_span(indices, self._at_hand[0]):
             logits = self._at_hand[1]
         else:
-            logits = self.averaged(self.inputs(indices))
+            logits = self._predicted(indices)
         gradient = functional.calibration_gradient(logits, labels, self.beta)
         self.beta_optimizer.step([gradient])
 
@@ -142,12 +145,12 @@ class Learner:
         self._at_hand = None
         if self._draws:
             with seeded(self.seed, "train", event, self.device):
-                self._train(indices, labels)
+                self._train(indices, labels, event)
         else:
-            self._train(indices, labels)
+            self._train(indices, labels, event)
 
-    def _train(self, indices: Indices, labels: Tensor) -> None:
-        logits = self.model(self.inputs(indices))
+    def _train(self, indices: Indices, labels: Tensor, event: int) -> None:
+        logits = self.model(self.inputs.training(indices, event))
         slope = functional.cross_entropy_gradient(logits.detach(), labels, self.recipe.label_smoothing)
         gradients = torch.autograd.grad(logits, self._parameters, slope, materialize_grads=True)
         self.num_steps += 1
@@ -223,7 +226,7 @@ class Learner:
         for start in range(0, len(heldout), EVALUATION_SIZE):
             positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
             labels = heldout.labels(positions).to(self.device)
-            logits = self.averaged(self._prepare(heldout.inputs(positions)))
+            logits = self.inputs.logits(self.averaged, self.inputs.prepared(heldout.inputs(positions)))
             log_probabilities = functional.log_probabilities(logits, self.beta)
             loss -= float(log_probabilities.gather(1, labels[:, None]).sum())
             errors += int((log_probabilities.argmax(1) != labels).sum())

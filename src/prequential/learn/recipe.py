@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from prequential.augmentations import require_augmentations
 from prequential.errors import require_flag, require_number, unknown_name
 from prequential.settings import use_plain_numbers
 
@@ -31,11 +32,21 @@ class Recipe:
     """α: after each step θ̄ ← θ̄ + α(θ − θ̄), and θ̄ predicts. 1 switches averaging off."""
     ema_warmup: bool = True
     """Average over all steps so far while there are few: α_n = max(α, min(1, 5/n))."""
+    fast_statistics: bool = True
+    """Batch-norm statistics follow each batch and the EMA alone averages them; else they lag behind a second
+    average, which spoils the first predictions. Only with an α of at most 0.1."""
     label_smoothing: float = 1e-3
     """Smoothing of the training targets; what is charged never sees it."""
+    augment: tuple[str, ...] = ()
+    """Augmentations of training images, in order: "flip", "shift:2", "cutout:8", "affine", "randaugment", …"""
+    average_flips: bool = False
+    """Predict from the mean of the logits of each image and its mirror image."""
 
     def __post_init__(self) -> None:
         use_plain_numbers(self)
+        require_augmentations(self.augment)
+        object.__setattr__(self, "augment", tuple(self.augment))
+        require_flag("average_flips", self.average_flips)
         if self.optimizer not in OPTIMIZERS:
             raise unknown_name("optimizer", self.optimizer, OPTIMIZERS)
         require_number("learning_rate", self.learning_rate, above=0)
@@ -43,5 +54,6 @@ class Recipe:
         require_number("weight_decay", self.weight_decay, at_least=0)
         require_number("momentum", self.momentum, at_least=0, below=1)
         require_flag("ema_warmup", self.ema_warmup)
+        require_flag("fast_statistics", self.fast_statistics)
         require_number("ema_step_size", self.ema_step_size, above=0, at_most=1)
         require_number("label_smoothing", self.label_smoothing, at_least=0, below=1)

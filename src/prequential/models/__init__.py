@@ -5,94 +5,25 @@ A factory is any callable that returns a fresh `nn.Module`. It is called with th
 To add a model, write such a function and list it in MODELS.
 """
 
-import importlib
-import importlib.util
 import inspect
-import sys
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from torch import nn
 
-from prequential.errors import PreqError, require_number, unknown_name
-from prequential.models.lenet import lenet
-from prequential.models.mlp import mlp
-from prequential.models.mnistnet import mnistnet
+from prequential.errors import PreqError, require_number
+from prequential.models.registry import MODELS, ModelFactory, find_factory, is_package_model, name_of, summary_of
+from prequential.models.weight_standardisation import standardise_weights
 
-ModelFactory = Callable[..., nn.Module]
-
-MODELS: dict[str, ModelFactory] = {
-    "mlp1": partial(mlp, num_hidden=1),
-    "mlp2": partial(mlp, num_hidden=2),
-    "mlp3": partial(mlp, num_hidden=3),
-    "lenet": lenet,
-    "mnistnet": mnistnet,
-}
-
-
-def find_factory(name: str) -> ModelFactory:
-    """The model of that name, or the user's factory written `package.module:factory`.
-
-    Example:
-        >>> find_factory("lenet") is lenet
-        True
-    """
-    if ":" not in name:
-        if name not in MODELS:
-            raise unknown_name("model", name, [*MODELS, "package.module:factory"])
-        return MODELS[name]
-    module_name, _, attribute = name.partition(":")
-    module = _import(module_name, name)
-    if not hasattr(module, attribute):
-        raise PreqError(f"module '{module_name}' has no '{attribute}'; write package.module:factory")
-    factory = getattr(module, attribute)
-    if not callable(factory):
-        raise PreqError(f"'{name}' is a {type(factory).__name__}; name a function or class that returns an nn.Module")
-    found: ModelFactory = factory
-    return found
-
-
-def _import(module_name: str, name: str) -> ModuleType:
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        if not module_name.endswith(".py"):
-            return importlib.import_module(module_name)
-        spec = importlib.util.spec_from_file_location(Path(module_name).stem, module_name)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-    except Exception as error:  # the user's code may fail in any way
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise PreqError(f"cannot import '{module_name}' for the model '{name}' ({reason})") from error
-
-
-def name_of(factory: str | ModelFactory) -> str:
-    """What a record calls the model."""
-    if isinstance(factory, str):
-        return factory
-    for name, known in MODELS.items():
-        if factory is known:
-            return name
-    module, qualified = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", "")
-    return f"{module}:{qualified}" if qualified else type(factory).__name__
-
-
-def summary_of(name: str) -> str:
-    """The first line of a model's documentation.
-
-    Example:
-        >>> summary_of("mlp1")
-        'Hidden layers of 512 ReLU units, each followed by dropout.'
-    """
-    factory = MODELS[name]
-    documented = factory.func if isinstance(factory, partial) else factory
-    return (inspect.getdoc(documented) or "").splitlines()[0]
+__all__ = [
+    "MODELS",
+    "ModelFactory",
+    "build",
+    "find_factory",
+    "is_package_model",
+    "name_of",
+    "standardise_weights",
+    "summary_of",
+]
 
 
 def build(

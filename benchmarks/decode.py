@@ -1,0 +1,161 @@
+"""The rate of the decoding pool beside that of a bare loop in as many processes: same images, no transport.
+
+    python benchmarks/decode.py FOLDER
+
+The bare processes each decode every k-th file and throw the pixels away; their rates are added, so that none
+waits for the slowest. The pool is started beforehand and kept a few batches ahead. The two take turns; the ratio
+is the median over rounds. Exits with status 1 if it is below 0.9. Beside it stands the ratio of the processor time
+per image (the pool's includes the parent's), which other work on the machine moves less.
+
+Where its buffers happen to lie makes a process decode up to a third faster or slower for as long as it lives. So
+each round starts new processes, in an environment of another length, and has them decode everything once before.
+"""
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+import PIL
+from PIL import features
+
+from prequential.data.decode import EXTENSIONS
+from prequential.data.jobs import Job, decode_job
+from prequential.data.workers import ENVIRONMENT, Batch, DecodePool
+
+LIMIT = 0.9
+KEYS = {"centre": None, "random crop": 12345}
+
+
+def jobs_of(folder: Path, size: int, key: int | None) -> list[Job]:
+    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in EXTENSIONS)
+    return [Job(str(path), size, key, row) for row, path in enumerate(files)]
+
+
+def serve_bare(arguments: argparse.Namespace) -> None:
+    """Per line read, one pass over this process's share, and its rate printed."""
+    shares = {
+        name: jobs_of(arguments.folder, arguments.size, key)[arguments.bare :: arguments.workers]
+        for name, key in KEYS.items()
+    }
+    for line in sys.stdin:
+        share = shares[line.strip()]
+        begin = time.perf_counter()
+        for job in share:
+            decode_job(job)
+        print(len(share) / (time.perf_counter() - begin), flush=True)
+
+
+def bare_rate(processes: list["subprocess.Popen[str]"], name: str) -> float:
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(f"{name}\n")
+        process.stdin.flush()
+    return sum(float(process.stdout.readline()) for process in processes if process.stdout is not None)
+
+
+def pool_rate(pool: DecodePool, jobs: list[Job], batch_size: int, num_ahead: int) -> float:
+    waiting: deque[Batch] = deque()
+    begin = time.perf_counter()
+    for start in range(0, len(jobs), batch_size):
+        waiting.append(pool.submit(jobs[start : start + batch_size]))
+        if len(waiting) > num_ahead:
+            waiting.popleft().result()
+    while waiting:
+        waiting.popleft().result()
+    return len(jobs) / (time.perf_counter() - begin)
+
+
+def start_seconds(num_workers: int, job: Job) -> float:
+    """From nothing to the first image."""
+    begin = time.perf_counter()
+    with DecodePool(num_workers) as pool:
+        pool.submit([job]).result()
+        return time.perf_counter() - begin
+
+
+def processor_seconds(pids: list[int]) -> float:
+    """What these processes have used so far, by the clock Linux keeps for each."""
+    return sum(time.clock_gettime((~pid << 3) | 2) for pid in pids)
+
+
+def measure_round(arguments: argparse.Namespace, name: str, jobs: list[Job]) -> tuple[float, float, float]:
+    """The rates of new bare processes and of a new pool in their second pass, and the ratio of processor times."""
+    environment = os.environ | ENVIRONMENT
+    processes = [
+        subprocess.Popen(
+            [sys.executable, *sys.argv, "--bare", str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        for number in range(arguments.workers)
+    ]
+    with DecodePool(arguments.workers) as pool:
+        assert pool._crew is not None
+        groups = [p.pid for p in processes], [os.getpid(), *(p.pid for p in pool._crew.processes.values())]
+        for _ in range(2):
+            before = [processor_seconds(pids) for pids in groups]
+            bare = bare_rate(processes, name)
+            pooled = pool_rate(pool, jobs, arguments.batch_size, arguments.ahead)
+            used = [processor_seconds(pids) - start for pids, start in zip(groups, before, strict=True)]
+    for process in processes:
+        process.communicate()
+    return bare, pooled, used[0] / used[1]
+
+
+def measure(arguments: argparse.Namespace) -> tuple[list[str], float]:
+    lines, worst = [f"{'':<12} {'images':>6} {'bare/s':>7} {'pool/s':>7} {'ratio':>6} {'cpu':>6}  all rounds"], np.inf
+    for name, key in KEYS.items():
+        jobs = jobs_of(arguments.folder, arguments.size, key)
+        rates = []
+        for number in range(arguments.rounds):
+            os.environ["PADDING"] = "x" * (600 + 16 * number)
+            rates.append(measure_round(arguments, name, jobs))
+        ratio = statistics.median(pooled / bare for bare, pooled, _ in rates)
+        worst = min(worst, ratio)
+        bare, pooled, processor = (statistics.median(column) for column in zip(*rates, strict=True))
+        each = " ".join(f"{pooled / bare:.2f}" for bare, pooled, _ in rates)
+        lines.append(f"{name:<12} {len(jobs):>6} {bare:>7.0f} {pooled:>7.0f} {ratio:>6.3f} {processor:>6.3f}  {each}")
+        print("\n".join(lines[-1 if len(lines) > 2 else 0 :]), flush=True)
+    starts = [start_seconds(arguments.workers, jobs[0]) for _ in range(5)]
+    lines.append(f"from nothing to the first image: {statistics.median(starts):.2f} s")
+    return lines, worst
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="images, in any folders below this one")
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--ahead", type=int, default=4, help="batches on the way beside the one waited for")
+    parser.add_argument("--rounds", type=int, default=16)
+    parser.add_argument("--out", type=Path, help="also write the table into this file")
+    parser.add_argument("--bare", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.bare is not None:
+        serve_bare(arguments)
+        return
+    lines, worst = measure(arguments)
+    lines.append(
+        f"limit: {LIMIT}; {arguments.workers} workers on {os.cpu_count()} cores, batches of {arguments.batch_size}, "
+        f"size {arguments.size}, {arguments.rounds} rounds, {platform.machine()}, Python {platform.python_version()}, "
+        f"numpy {np.__version__}, Pillow {PIL.__version__}, libjpeg-turbo {features.version('libjpeg_turbo')}"
+    )
+    print("\n".join(lines[-2:]))
+    if arguments.out is not None:
+        arguments.out.write_text("\n".join(lines) + "\n")
+    if worst < LIMIT:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""`preq data`: what is known and what is there. `preq data prepare`: write it into mapped files."""
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from prequential.cli.parse import Count, default, parse
+from prequential.cli.source import PlaceFlags, SourceFlags
+
+
+@dataclass(frozen=True, kw_only=True)
+class List(PlaceFlags):
+    """List the data sets that are known, what is present, and where. `preq data prepare --help` tells of preparing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepare(SourceFlags):
+    """Write data into memory-mapped files, once, in sequence order: for data larger than memory, and for images that
+    would be decoded again and again. A second call goes on where the first stopped."""
+
+    data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
+    """A data set (see preq data), or your own: folder:PATH, csv:PATH, npz:PATH, hf:NAME."""
+    to: Annotated[str, tyro.conf.arg(metavar="DIR")]
+    """The directory to fill; read it with prepared:DIR."""
+    length: Annotated[Count, default("all")] = None
+    """Take the first N examples of the ordered whole."""
+
+
+def main_data(arguments: list[str]) -> int:
+    """List, or prepare."""
+    if arguments[:1] == ["prepare"]:
+        return _prepare(arguments[1:])
+    flags = parse(List, "data", arguments)
+    from prequential.data.download import cache_directory
+    from prequential.data.sources import SOURCES, user_directory
+
+    directory = user_directory(flags.data_dir)
+    table = Table("data", "what it is", "where", box=None)
+    for source in SOURCES.values():
+        if source.where is None:
+            table.add_row(f"{source.name}PATH", source.description, "your own", style="dim")
+            continue
+        place = source.where(directory)
+        size = sum(file.size for file in source.remote)
+        absent = (
+            f"not here; downloaded when needed ({size / 1e6:,.0f} MB)" if size else "not here; put it there yourself"
+        )
+        table.add_row(source.name, source.description, absent if place is None else str(place))
+    console = Console()
+    console.print(table)
+    named = f"{directory}, then " if directory else ""
+    console.print(
+        f"looked in {named}{cache_directory()} and the package; --data-dir or PREQ_DATA adds a directory", style="dim"
+    )
+    return 0
+
+
+def _prepare(arguments: list[str]) -> int:
+    flags = parse(Prepare, "data prepare", arguments)
+    from prequential.data.prepare import prepare
+    from prequential.data.sources import open_source
+
+    data = open_source(flags.data, **flags.options())
+    if flags.length is not None:
+        data = data.take(flags.length)
+    begin = time.monotonic()
+    with _Bar() as bar:
+        try:
+            prepared = prepare(data, flags.to, skip_broken=flags.skip_broken, listener=bar)
+        except KeyboardInterrupt:
+            print(f"preq: stopped; the same command goes on in {flags.to}", file=sys.stderr)
+            return 130
+    size = sum(file.stat().st_size for file in Path(flags.to).rglob("*.npy"))
+    skipped = f", {prepared.index.skipped:,} broken ones left out" if prepared.index.skipped else ""
+    print(f"{len(prepared):,} examples{skipped}, {size / 1e6:,.0f} MB in {time.monotonic() - begin:,.1f} s")
+    print(f"read it with prepared:{flags.to}")
+    return 0
+
+
+class _Bar:
+    """A live line on standard error."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        columns = (
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[said]}"),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+        )
+        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._bar.add_task("prepare", total=None, said="")
+
+    def __enter__(self) -> "_Bar":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, done: int, total: int, skipped: int) -> None:
+        broken = f"  {skipped:,} broken" if skipped else ""
+        self._bar.update(self._task, completed=done, total=total, said=f"{done:,}/{total:,}{broken}")

@@ -1,0 +1,250 @@
+"""Encoded images (JPEG, PNG, WebP) as uint8 arrays: pure functions of the bytes and, for crops, of the draws.
+
+Needs no torch: a decoding worker imports it. The result is RGB: grey is repeated, palettes are looked up, CMYK is
+converted, transparent pixels stand on white, of 16 bits the upper 8 are kept, EXIF orientation is applied, ICC not.
+"""
+
+import io
+import math
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike, fspath
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import ExifTags, Image, UnidentifiedImageError
+
+from prequential.errors import PreqError, require_count
+
+EXTENSIONS = (".jpg", ".jpeg", ".png", ".webp")
+"""The endings of files that are taken for images, compared without regard to case."""
+MIN_AREA = 0.08
+"""The smallest share of the image a random crop shows."""
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
+
+_FORMATS = ("JPEG", "PNG", "WEBP")
+_LOG_ASPECT = math.log(4 / 3)
+_OVERSAMPLING = 2
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+_SIDEWAYS, _MIRRORED, _UPENDED = (5, 6, 7, 8), (2, 3, 7, 8), (3, 4, 6, 7)
+
+
+class BrokenImage(PreqError):  # noqa: N818  # named for the thing
+    """A file that does not hold a whole image. `path` says which, `reason` why, in one line.
+
+    Example:
+        >>> print(BrokenImage("cat.jpg", "the file is empty"))
+        cat.jpg cannot be decoded: the file is empty
+    """
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path, self.reason = path, " ".join(reason.split())
+
+    def __str__(self) -> str:
+        return f"{self.path} cannot be decoded: {self.reason}"
+
+
+def decode_centre(content: bytes, size: int, name: str) -> NDArray[np.uint8]:
+    """The centre of an image: the shorter side becomes `size`, the longer is cut. Shape (3, size, size).
+
+    Bilinear with antialiasing; an image whose shorter side is `size` already is only cut. A JPEG much larger
+    than needed is decoded at 1/2, 1/4 or 1/8 of its size. `name` is what an error calls the image.
+
+    Example:
+        >>> file = io.BytesIO()
+        >>> Image.new("RGB", (640, 480), (255, 128, 0)).save(file, "PNG")
+        >>> image = decode_centre(file.getvalue(), 224, "orange.png")
+        >>> image.shape, image[:, 0, 0].tolist()
+        ((3, 224, 224), [255, 128, 0])
+    """
+    return decode_part(content, size, name, centre_box)
+
+
+def decode_random(
+    content: bytes, size: int, name: str, draws: Sequence[float], *, min_area: float = MIN_AREA
+) -> NDArray[np.uint8]:
+    """The part of an image that `crop_box` gives for these draws, resized to (3, size, size)."""
+    return decode_part(content, size, name, lambda width, height: crop_box(width, height, draws, min_area=min_area))
+
+
+def decode_part(
+    content: bytes, size: int, name: str, box_in: Callable[[int, int], Box], out: NDArray[np.uint8] | None = None
+) -> NDArray[np.uint8]:
+    """The part that `box_in` chooses from width and height, resized to (3, size, size); written into `out` if given."""
+    require_count("size", size)
+    if not content:
+        raise BrokenImage(name, "the file is empty")
+    with _errors_as_broken(name), Image.open(io.BytesIO(content), formats=_FORMATS) as image:
+        if image.format == "PNG":
+            image.load()  # its EXIF may stand behind the pixels
+        turn = _orientation(image)
+        width, height = image.size
+        box = _as_stored(box_in(*((height, width) if turn in _SIDEWAYS else (width, height))), turn, width, height)
+        shrink = _decode_smaller(image, int(min(box[2] - box[0], box[3] - box[1])) // size)
+        picture = _resize(_to_rgb(image), (box[0] / shrink, box[1] / shrink, box[2] / shrink, box[3] / shrink), size)
+        return _planes(picture.transpose(_TURNS[turn]) if turn in _TURNS else picture, out)
+
+
+def dimensions(path: str | PathLike[str]) -> tuple[int, int]:
+    """Width and height as the header of a file says, before any turn by EXIF. No pixel is decoded."""
+    return _dimensions(fspath(path), fspath(path))
+
+
+def dimensions_of(content: bytes, name: str) -> tuple[int, int]:
+    """The same for the bytes of a file."""
+    return _dimensions(io.BytesIO(content), name)
+
+
+def centre_box(width: int, height: int) -> Box:
+    """The largest square in the middle, at whole pixels.
+
+    Example:
+        >>> centre_box(5, 2)
+        (1, 0, 3, 2)
+    """
+    side = min(width, height)
+    left, top = (width - side) // 2, (height - side) // 2
+    return left, top, left + side, top + side
+
+
+def crop_box(width: int, height: int, draws: Sequence[float], *, min_area: float = MIN_AREA) -> Box:
+    """A random part of an image, as a function of four uniform numbers in [0, 1).
+
+    The first draw gives the share of the area, uniform in [min_area, 1]; the second the ratio of width to
+    height, log-uniform in [3/4, 4/3]; the others where it lies. A side that is longer than the image's is
+    cut to it, so that four draws are always enough.
+
+    Example:
+        >>> crop_box(400, 400, [0.0, 0.5, 0.0, 0.5], min_area=0.25)
+        (0.0, 100.0, 200.0, 300.0)
+    """
+    if len(draws) != 4 or not all(0 <= draw < 1 for draw in draws):
+        raise PreqError(f"draws must be four numbers in [0, 1), got {[float(draw) for draw in draws]}")
+    require_min_area(min_area)
+    area, aspect, across, down = (float(draw) for draw in draws)
+    area = (min_area + (1 - min_area) * area) * width * height
+    root = math.exp(_LOG_ASPECT * (aspect - 0.5))
+    box_width, box_height = min(math.sqrt(area) * root, width), min(math.sqrt(area) / root, height)
+    left, top = across * (width - box_width), down * (height - box_height)
+    return left, top, min(left + box_width, width), min(top + box_height, height)
+
+
+def require_min_area(min_area: float) -> None:
+    """Refuse anything but a share of the image; cheap, as it is asked for each one."""
+    if not 0 < min_area <= 1:
+        raise PreqError(f"min_area must be a number above 0 and at most 1, got {min_area}")
+
+
+def _dimensions(file: str | io.BytesIO, name: str) -> tuple[int, int]:
+    with _errors_as_broken(name), Image.open(file, formats=_FORMATS) as image:
+        return image.size
+
+
+def _as_stored(box: Box, turn: int, width: int, height: int) -> Box:
+    """Where a box of the upright image lies among the stored pixels: so that only the result need be turned."""
+    left, top, right, bottom = box
+    if turn in _SIDEWAYS:
+        left, top, right, bottom = top, left, bottom, right
+    if turn in _MIRRORED:
+        left, right = width - right, width - left
+    if turn in _UPENDED:
+        top, bottom = height - bottom, height - top
+    return left, top, right, bottom
+
+
+def _decode_smaller(image: Image.Image, ratio: int) -> int:
+    """Have a JPEG decoded at 1/2, 1/4 or 1/8, where `ratio` (of crop to result) leaves enough to resize from."""
+    shrink = 8
+    while shrink > 1 and shrink * _OVERSAMPLING > ratio:
+        shrink //= 2
+    width, height = image.size
+    return shrink if shrink > 1 and image.draft(None, (width // shrink, height // shrink)) is not None else 1
+
+
+def _orientation(image: Image.Image) -> int:
+    """As EXIF says; 1 (upright) where it is silent or cannot be read: the pixels are whole all the same."""
+    try:
+        orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
+    except Exception:  # a broken EXIF block fails in any way its bytes lead to
+        return 1
+    return orientation if isinstance(orientation, int) else 1
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    image.load()
+    if image.mode.startswith("I"):
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
+    if image.has_transparency_data:
+        ground = Image.new("RGBA", image.size, "white")
+        ground.alpha_composite(image.convert("RGBA"))
+        return ground.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
+
+
+def _resize(picture: Image.Image, box: Box, size: int) -> Image.Image:
+    if picture.size == (size, size) and box[2] - box[0] == box[3] - box[1] == size:
+        return picture
+    return picture.resize((size, size), Image.Resampling.BILINEAR, box)
+
+
+def _planes(picture: Image.Image, out: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
+    """One plane per colour. Pillow gives the colours of each row apart faster than numpy parts them."""
+    width, height = picture.size
+    planes = np.frombuffer(picture.tobytes("raw", "RGB;L"), np.uint8).reshape(height, 3, width).transpose(1, 0, 2)
+    if out is None:
+        return np.ascontiguousarray(planes)
+    out[...] = planes
+    return out
+
+
+@contextmanager
+def _errors_as_broken(name: str) -> Iterator[None]:
+    """Whatever Pillow says against an image is a BrokenImage; what it says against metadata is not heard."""
+    try:
+        with _STRICT_PILLOW:
+            yield
+    except (PreqError, MemoryError):
+        raise
+    except UnidentifiedImageError:
+        raise BrokenImage(name, "it does not begin like a JPEG, PNG or WebP image") from None
+    except Exception as error:  # a decoder fails in any way the bytes lead to
+        raise BrokenImage(name, getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
+
+
+class _StrictPillow:
+    """Pillow's warnings are errors while any thread is inside: the first in sets the filters, the last out resets."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._num_inside = 0
+        self._filters = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._num_inside == 0:
+                self._filters = warnings.catch_warnings()
+                self._filters.__enter__()
+                warnings.filterwarnings("error", module=r"PIL\.")
+                warnings.filterwarnings("ignore", module=r"PIL\.(Tiff|Jpeg)ImagePlugin")
+            self._num_inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._num_inside -= 1
+            if self._num_inside == 0:
+                self._filters.__exit__(None, None, None)
+
+
+_STRICT_PILLOW = _StrictPillow()

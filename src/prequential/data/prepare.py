@@ -1,0 +1,128 @@
+"""Write a sequence into mapped shards, once: in sequence order, resumable, in bounded memory."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prequential.data.digest import BLOCK_ROWS, BYTES_AT_ONCE, digest_of_rows
+from prequential.data.sequence import INPUTS_SO_FAR, DataSequence, read_ahead
+from prequential.data.shard_writer import ShardWriter, identity, require_same
+from prequential.data.shards import (
+    INDEX_FILE,
+    PROGRESS_FILE,
+    Index,
+    MappedSequence,
+    label_dtype,
+    open_prepared,
+    rows_per_shard,
+)
+from prequential.errors import PreqError
+from prequential.files import DirectoryLock, writing
+
+PrepareListener = Callable[[int, int, int], None]
+"""Called with (examples read, examples in all, examples left out as broken)."""
+
+
+def prepare(
+    data: DataSequence, to: str | Path, *, skip_broken: bool = False, listener: PrepareListener | None = None
+) -> MappedSequence:
+    """Write a sequence and its held-out data into a directory of mapped shards, and open it.
+
+    A second call goes on where the first was stopped; a finished one returns at once.
+
+    Args:
+        data: any sequence; it is read once, from front to back.
+        to: the directory; new, or one in which the same data was begun.
+        skip_broken: leave out images that cannot be decoded, and count them, instead of stopping.
+        listener: hears of progress.
+
+    Example:
+        >>> import tempfile, prequential as pq
+        >>> data = pq.load_data("mnist").take(100).without_heldout()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     prepared = pq.prepare(data, folder)
+        ...     prepared.digests() == data.digests()
+        True
+    """
+    directory = Path(to)
+    with writing(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+    with DirectoryLock(directory):
+        index = _index_for(data, skip_broken=skip_broken)
+        if (directory / INDEX_FILE).exists():
+            return _finished(directory, index)
+        _require_ours(directory)
+        writer = ShardWriter(directory, index)
+        try:
+            _write_all(writer, data, skip_broken, listener or (lambda *_: None))
+        finally:
+            writer.close()
+        if data.heldout is not None:
+            prepare(data.heldout, directory / "heldout", skip_broken=skip_broken)
+        writer.finish()
+    return open_prepared(directory)
+
+
+def _index_for(data: DataSequence, *, skip_broken: bool) -> Index:
+    read = getattr(data, "read", None) if skip_broken else None
+    first = np.zeros(1, np.int64)
+    sample = data.inputs(first).numpy() if read is None else read(first)[0]
+    shape = tuple(sample.shape[1:])
+    return Index(
+        name=data.name,
+        num_classes=data.num_classes,
+        input_shape=shape,
+        dtype=sample.dtype.str,
+        label_dtype=label_dtype(data.num_classes).str,
+        length=len(data),
+        shard_rows=rows_per_shard(sample.dtype.itemsize * int(np.prod(shape))),
+        order_seed=data.order_seed,
+        conditioned_on=getattr(data, "conditioned_on", INPUTS_SO_FAR),
+        source=getattr(data, "source", None),
+        digests={"labels": digest_of_rows(len(data), lambda p: data.labels(p).numpy(), data.num_classes)},
+    )
+
+
+def _finished(directory: Path, index: Index) -> MappedSequence:
+    found = open_prepared(directory)
+    wanted, there = identity(index), identity(replace(found.index, length=found.index.length + found.index.skipped))
+    if found.index.skipped:
+        wanted["digests"] = there["digests"]
+    require_same(directory, wanted, there)
+    return found
+
+
+def _require_ours(directory: Path) -> None:
+    """Refuse a directory with anything in it that this work did not put there."""
+    ours = {"lock", "heldout", PROGRESS_FILE, f".{PROGRESS_FILE}.tmp", f".{INDEX_FILE}.tmp", "labels.npy"}
+    for file in directory.iterdir():
+        if file.name not in ours and not file.name.startswith("inputs-"):
+            raise PreqError(f"{directory} is not empty ({file.name}); choose another directory for the prepared data")
+
+
+def _write_all(writer: ShardWriter, data: DataSequence, skip_broken: bool, listener: PrepareListener) -> None:
+    at_once = max(1, min(BLOCK_ROWS, BYTES_AT_ONCE // max(writer.row_bytes, 1)))
+
+    def spans() -> Iterator[NDArray[np.int64]]:
+        for start in range(writer.num_read, len(data), at_once):
+            yield np.arange(start, min(start + at_once, len(data)))
+
+    read_ahead(data, ((positions, None) for positions in spans()))
+    read_whole = getattr(data, "read", None) if skip_broken else None
+    listener(writer.num_read, len(data), writer.skipped)
+    for positions in spans():
+        labels = data.labels(positions).numpy()
+        if read_whole is None:
+            writer.append(data.inputs(positions).numpy(), labels)
+        else:
+            images, broken = read_whole(positions)
+            good = np.setdiff1d(np.arange(len(positions)), [row for row, _ in broken])
+            writer.append(images[good], labels[good])
+            writer.skipped += len(broken)
+        writer.num_read += len(positions)
+        writer.save_if_due()
+        listener(writer.num_read, len(data), writer.skipped)
+    writer.save()

@@ -1,0 +1,183 @@
+"""Data sets by name, and the user's own by path. Only here are files parsed or downloaded.
+
+To add one, write a function from a `Request` to a sequence and list it in SOURCES.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prequential.data.remote import RemoteFile
+from prequential.data.sequence import LoadedSequence
+from prequential.data.shards import open_prepared
+from prequential.data.sources import archives, cifar, emnist, folders, hub, mnist, rgb_mnist, tables
+from prequential.data.sources.request import DataOptions, Request
+from prequential.errors import PreqError, unknown_name, whole_seed
+
+ORDERS = ("shuffled", "given")
+IMAGES = ("size", "crop", "workers", "skip_broken")
+TABLE = ("label", "standardise")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Data that can be asked for by name, or by prefix and path."""
+
+    name: str
+    """With a colon at its end where a path or a variant follows."""
+    description: str
+    read: Callable[[Request], LoadedSequence]
+    where: Callable[[Path | None], Path | None] | None = None
+    """Where its files are, None if they are not there; None for the user's own."""
+    remote: tuple[RemoteFile, ...] = ()
+    """What is downloaded where its files are not there."""
+    options: tuple[str, ...] = ()
+    """The options it understands."""
+    variants: tuple[str, ...] = ()
+    """What may stand behind the name and a colon."""
+    order: str = "shuffled"
+    """The order where none is asked for; "given" for streams."""
+
+
+def load(
+    name: str,
+    *,
+    order: str | None = None,
+    order_seed: int | None = None,
+    data_dir: str | Path | None = None,
+    **options: Any,
+) -> LoadedSequence:
+    """The data of that name: a data set (see `preq data`), or `folder:`, `csv:`, `npz:`, `hf:`, `prepared:` and a path.
+
+    Args:
+        order: "shuffled" (the default) or "given" (for streams; the default for those known to be one).
+        order_seed: the seed of the shuffle. Default: 0.
+        data_dir: a directory that holds the publisher's files; searched first.
+            Default: the environment variable PREQ_DATA.
+        options: see `DataOptions`: label, array, standardise, size, crop, workers, skip_broken, …
+
+    Example:
+        >>> data = load("mnist")
+        >>> len(data), data.num_classes, data.input_shape, len(data.heldout)
+        (60000, 10, (1, 28, 28), 10000)
+    """
+    data = open_source(name, order=order, order_seed=order_seed, data_dir=data_dir, **options)
+    scan = getattr(data, "without_broken", None)
+    if options.get("skip_broken") and scan is not None:
+        scanned: LoadedSequence = scan()
+        return scanned
+    return data
+
+
+def open_source(
+    name: str,
+    *,
+    order: str | None = None,
+    order_seed: int | None = None,
+    data_dir: str | Path | None = None,
+    **options: Any,
+) -> LoadedSequence:
+    """What `load` gives, before broken examples are looked for."""
+    source, argument = find_source(name)
+    unknown = set(options) - set(DataOptions.__dataclass_fields__)
+    if unknown:
+        raise unknown_name("data option", min(unknown), DataOptions.__dataclass_fields__)
+    chosen = DataOptions(**options)
+    for option in chosen.given():
+        if option not in source.options:
+            owners = ", ".join(each.name for each in SOURCES.values() if option in each.options)
+            raise PreqError(f"{option} has no meaning for {name}; it belongs to {owners}")
+    if order is not None and order not in ORDERS:
+        raise unknown_name("order", order, ORDERS)
+    if order == "given" and order_seed is not None:
+        raise PreqError(f"order 'given' has no seed, got order_seed {order_seed}; leave one of them out")
+    shuffled = (order or ("shuffled" if order_seed is not None else source.order)) == "shuffled"
+    seed = whole_seed("the order seed", 0 if order_seed is None else order_seed) if shuffled else None
+    if source.name == "prepared:":
+        return _prepared(name, argument, None if order is None and order_seed is None else (seed,), data_dir)
+    request = Request(name=name, argument=argument, directory=user_directory(data_dir), order_seed=seed, options=chosen)
+    return source.read(request)
+
+
+def find_source(name: str) -> tuple["Source", str]:
+    """The source of a name, and what stands behind its colon.
+
+    Example:
+        >>> find_source("csv:elec.csv")[1]
+        'elec.csv'
+    """
+    prefix, colon, argument = name.partition(":")
+    source = SOURCES.get(prefix + colon) or SOURCES.get(prefix)
+    if source is not None and colon and not source.name.endswith(":") and argument not in source.variants:
+        variants = f"; it has: {', '.join(f'{prefix}:{v}' for v in source.variants)}" if source.variants else ""
+        raise PreqError(f"'{prefix}' has no variant '{argument}'{variants or '; leave the colon out'}")
+    if source is None:
+        raise unknown_name("data set", name, [key if key[-1] != ":" else f"{key}PATH" for key in SOURCES])
+    return source, argument
+
+
+def _prepared(name: str, argument: str, order: tuple[int | None] | None, data_dir: str | Path | None) -> LoadedSequence:
+    data = open_prepared(Request(name=name, argument=argument, directory=user_directory(data_dir)).path())
+    if order is not None and order[0] != data.order_seed:
+        has = "the given order" if data.order_seed is None else f"order seed {data.order_seed}"
+        raise PreqError(f"{name} was prepared in {has}, and stays in it; leave --order and --order-seed out")
+    return data
+
+
+def user_directory(data_dir: str | Path | None) -> Path | None:
+    """The directory named by the user, or by PREQ_DATA; it must exist."""
+    named = data_dir or os.environ.get("PREQ_DATA")
+    if not named:
+        return None
+    path = Path(named)
+    if not path.is_dir():
+        raise PreqError(f"the data directory {path} is not there; check --data-dir or PREQ_DATA")
+    return path
+
+
+def _listed(*sources: Source) -> dict[str, Source]:
+    return {source.name: source for source in sources}
+
+
+SOURCES = _listed(
+    Source("mnist", "60,000 handwritten digits, 28×28 grey, 10 classes", mnist.mnist, mnist.mnist_directory),
+    Source(
+        "fashion-mnist", "60,000 pieces of clothing, 28×28 grey, 10 classes",
+        mnist.fashion, mnist.fashion_directory, mnist.FASHION_FILES,
+    ),
+    *(
+        Source(f"emnist-{split}", about, emnist.reader(split), emnist.finder(split), emnist.FILES)
+        for split, about in emnist.SPLITS.items()
+    ),
+    Source(
+        "rgb-mnist", "three MNIST digits as red, green and blue; the label is the red one's; also rgb-mnist:RG and :R",
+        rgb_mnist.rgb_mnist, mnist.mnist_directory, options=("examples", "data_seed"),
+        variants=rgb_mnist.CONDITIONINGS,
+    ),
+    Source(
+        "cifar10", "50,000 photographs, 32×32 colour, 10 classes", cifar.cifar10, cifar.finder(cifar.TEN),
+        cifar.TEN.remote,
+    ),
+    Source(
+        "cifar100", "50,000 photographs, 32×32 colour, 100 classes", cifar.cifar100, cifar.finder(cifar.HUNDRED),
+        cifar.HUNDRED.remote,
+    ),
+    Source(
+        "imagenet", "1,281,167 photographs of any size, 1,000 classes (ILSVRC 2012)",
+        folders.imagenet, folders.imagenet_directory, options=IMAGES,
+    ),
+    Source(
+        "cloc", "images listed in time order, with labels (train.txt, and test.txt held out)",
+        folders.cloc, folders.cloc_directory, options=IMAGES, order="given",
+    ),
+    Source("folder:", "images in one sub-folder per class (JPEG, PNG, WebP)", folders.folder, options=IMAGES),
+    Source("list:", "a text file of image paths and labels, one pair per line", folders.listed, options=IMAGES),
+    Source("csv:", "a table with a header, one column of which is the label", tables.csv, options=TABLE),
+    Source("npz:", "NumPy arrays: inputs and labels", archives.npz, options=(*TABLE, "array")),
+    Source(
+        "hf:", "a Hugging Face data set, by name or saved to disk", hub.hub, options=(*TABLE, *IMAGES)
+    ),
+    Source("prepared:", "what preq data prepare has written", lambda request: open_prepared(request.path())),
+)  # fmt: skip

@@ -1,0 +1,96 @@
+"""NumPy archives: inputs and labels as arrays."""
+
+import contextlib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prequential.data.arrays import from_arrays
+from prequential.data.sequence import ArraySequence
+from prequential.data.sources.request import Request
+from prequential.data.sources.tables import numbered, table
+from prequential.errors import PreqError, unknown_name
+
+USUAL_ARRAYS = (
+    ("x_train", "y_train"),
+    ("inputs", "labels"),
+    ("images", "labels"),
+    ("x", "y"),
+    ("X", "y"),
+    ("data", "target"),
+)
+
+
+def npz(request: Request) -> ArraySequence:
+    """Arrays of inputs and labels; those of x_test and y_test are held out. Images are recognised by shape and type."""
+    path = request.path()
+    with _opened(path) as arrays:
+        inputs_name, labels_name = _array_names(path, arrays, request)
+        inputs, given = _array(path, arrays, inputs_name), _array(path, arrays, labels_name)
+        has_test = inputs_name == "x_train" and {"x_test", "y_test"} <= set(arrays.files)
+        test = [_array(path, arrays, name) for name in ("x_test", "y_test")] if has_test else None
+    labels = numbered(given, f"'{labels_name}' of {path}")
+    if inputs.ndim == 0 or len(inputs) != len(labels):
+        raise PreqError(f"{path}: '{inputs_name}' has shape {inputs.shape}, '{labels_name}' {len(labels)} labels")
+    if inputs.dtype != np.uint8 and inputs.ndim == 2:
+        return table(request, path.stem, inputs, labels)
+    if request.options.standardise not in (None, "none"):
+        raise PreqError(f"{path} holds images, not a table; leave --standardise out")
+    held = None
+    if test is not None:
+        held = _as_images(test[0]), numbered(test[1], f"'y_test' of {path}", np.unique(given))
+    data = from_arrays(_as_images(inputs), labels, heldout=held, name=path.stem, source=request.source)
+    return request.ordered(data)
+
+
+def _as_images(values: NDArray[Any]) -> NDArray[Any]:
+    """Channels first: (n, height, width) gets one, (n, height, width, 1 … 4) is turned."""
+    if values.dtype == np.uint8 and values.ndim == 3:
+        return values[:, None]
+    if values.dtype == np.uint8 and values.ndim == 4 and values.shape[-1] <= 4 < values.shape[1]:
+        return np.ascontiguousarray(values.transpose(0, 3, 1, 2))
+    return values
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(path.open("rb"))
+            opened = np.load(file, allow_pickle=False)
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            reason = "it is empty" if path.is_file() and not path.stat().st_size else str(error).splitlines()[0]
+            raise PreqError(f"{path} cannot be read as .npz: {reason}") from None
+        if not isinstance(opened, np.lib.npyio.NpzFile):
+            raise PreqError(f"{path} is a single array; npz: takes an archive with inputs and labels (np.savez)")
+        yield stack.enter_context(opened)
+
+
+def _array(path: Path, arrays: Any, name: str) -> NDArray[Any]:
+    try:
+        values: NDArray[Any] = arrays[name]
+    except ValueError as error:
+        reason = "it holds pickled objects, which are never loaded" if "pickle" in str(error) else str(error)
+        raise PreqError(f"{path}: array '{name}' cannot be read: {reason}; save plain numbers") from None
+    except (OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        raise PreqError(f"{path}: array '{name}' is damaged ({error})") from None
+    return values
+
+
+def _array_names(path: Path, arrays: Any, request: Request) -> tuple[str, str]:
+    inputs, labels, names = request.options.array, request.options.label, list(arrays.files)
+    for wanted in (inputs, labels):
+        if wanted is not None and wanted not in names:
+            raise unknown_name(f"array of {path}", wanted, names)
+    for usual_inputs, usual_labels in USUAL_ARRAYS:
+        if {inputs or usual_inputs, labels or usual_labels} <= set(names):
+            return inputs or usual_inputs, labels or usual_labels
+    if labels is not None and inputs is None and len(names) == 2:
+        return next(name for name in names if name != labels), labels
+    raise PreqError(
+        f"which arrays of {path} are inputs and labels? give --array and --label; it has: {', '.join(names[:40])}"
+    )

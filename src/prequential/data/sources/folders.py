@@ -1,0 +1,215 @@
+"""Images in folders: one sub-folder per class, ImageNet's layout, and lists of files with labels."""
+
+import csv
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from prequential.data.decode import EXTENSIONS
+from prequential.data.images import ImageFiles, ImageReader, default_size
+from prequential.data.sources.request import Request, find_files
+from prequential.errors import PreqError, PreqWarning
+
+IMAGENET_FOLDERS = ("imagenet", "ILSVRC2012", "ILSVRC/Data/CLS-LOC", "ILSVRC", "")
+CLOC_FOLDERS = ("cloc", "CLOC")
+Labelled = tuple[list[str], list[int]]
+
+
+def folder(request: Request) -> ImageFiles:
+    """Images whose class is the sub-folder they are in; classes are numbered in the order of their names."""
+    root = request.path()
+    if not root.is_dir():
+        raise PreqError(f"{root} is a file; folder: takes a folder with one sub-folder per class")
+    classes = class_names(root)
+    return _sequence(request, root, read_classes(root, classes), len(classes), name=root.resolve().name)
+
+
+def class_names(root: Path) -> list[str]:
+    """The sub-folders, sorted: each is a class."""
+    names = sorted(entry.name for entry in _entries(root) if entry.is_dir())
+    if len(names) < 2:
+        raise PreqError(f"{root} has {len(names)} sub-folders; folder: takes one sub-folder of images per class")
+    return names
+
+
+def read_classes(root: Path, classes: list[str]) -> Labelled:
+    """Every image under the class folders, sorted by class and name, and its class."""
+    paths: list[str] = []
+    labels: list[int] = []
+    ignored: list[str] = []
+    for label, name in enumerate(classes):
+        _require_inside(root, root / name)
+        found = sorted(_files(root, root / name))
+        images = [path for path in found if path.lower().endswith(EXTENSIONS)]
+        ignored += [path for path in found if not path.lower().endswith(EXTENSIONS)]
+        if not images:
+            raise PreqError(f"the class folder {root / name} holds no JPEG, PNG or WebP image; fill or remove it")
+        paths += images
+        labels += [label] * len(images)
+    if ignored:
+        warnings.warn(
+            f"{len(ignored)} files under {root} are no JPEG, PNG or WebP and are left out ({ignored[0]}"
+            f"{', …' if len(ignored) > 1 else ''})",
+            PreqWarning,
+            stacklevel=5,
+        )
+    return paths, labels
+
+
+def _entries(place: Path) -> list[os.DirEntry[str]]:
+    """What is in a folder, hidden things apart."""
+    try:
+        with os.scandir(place) as entries:
+            return [entry for entry in entries if not entry.name.startswith(".")]
+    except OSError as error:
+        raise PreqError(f"{place} cannot be read: {error.strerror}") from None
+
+
+def _files(root: Path, place: Path) -> Iterator[str]:
+    """Files under a folder, relative to the root; hidden ones are not seen."""
+    for entry in _entries(place):
+        if entry.is_symlink():
+            _require_inside(root, Path(entry.path))
+        if entry.is_dir():
+            yield from _files(root, Path(entry.path))
+        else:
+            yield os.path.relpath(entry.path, root)
+
+
+def _require_inside(root: Path, path: Path) -> None:
+    """Refuse a link that leads out of the folder: what is coded should be what is there."""
+    if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
+        raise PreqError(f"{path} is a link that leads out of {root}; copy what it points to, or remove it")
+
+
+def imagenet(request: Request) -> ImageFiles:
+    """ILSVRC 2012: train/<class>/*.JPEG, and val/ in class folders or flat with LOC_val_solution.csv."""
+    root = imagenet_directory(request.directory)
+    if root is None:
+        raise PreqError(
+            "ImageNet (ILSVRC 2012, about 150 GB) cannot be downloaded without an account: get it from "
+            "image-net.org and put train/<class>/*.JPEG and val/ into a folder 'imagenet' in the directory named "
+            "by --data-dir or PREQ_DATA"
+        )
+    classes = class_names(root / "train")
+    held = _imagenet_heldout(root, classes) if (root / "val").is_dir() else None
+    train = read_classes(root / "train", classes)
+    return _sequence(
+        request, root / "train", train, len(classes), name="imagenet", heldout=held, heldout_root=root / "val"
+    )
+
+
+def imagenet_directory(directory: Path | None) -> Path | None:
+    """Where ImageNet is, if it is: a folder with train/n…"""
+    places = [directory / folder for folder in IMAGENET_FOLDERS] if directory is not None else []
+    return next((place for place in places if any((place / "train").glob("n[0-9]*"))), None)
+
+
+def _imagenet_heldout(root: Path, classes: list[str]) -> Labelled:
+    if any(entry.is_dir() for entry in _entries(root / "val")):
+        return read_classes(root / "val", classes)
+    solution = next((p for p in (root, *list(root.parents)[:3]) if (p / "LOC_val_solution.csv").exists()), None)
+    if solution is None:
+        raise PreqError(
+            f"{root / 'val'} is flat and there is no LOC_val_solution.csv beside {root.name}; add it, or sort the "
+            "images into class folders"
+        )
+    numbers = {name: label for label, name in enumerate(classes)}
+    paths, labels = [], []
+    with (solution / "LOC_val_solution.csv").open(newline="") as file:
+        for number, row in enumerate(csv.DictReader(file), 1):
+            image, prediction = row.get("ImageId"), (row.get("PredictionString") or "").split()
+            if not image or not prediction or prediction[0] not in numbers:
+                raise PreqError(
+                    f"row {number} of {solution / 'LOC_val_solution.csv'} names no class of {root / 'train'}"
+                )
+            paths.append(f"{image}.JPEG")
+            labels.append(numbers[prediction[0]])
+    return paths, labels
+
+
+def listed(request: Request) -> ImageFiles:
+    """A text file: a path relative to it and a label per line."""
+    path = request.path()
+    return _from_lists(request, path, None, path.stem)
+
+
+def cloc(request: Request) -> ImageFiles:
+    """Images and labels in time order: train.txt, and test.txt held out."""
+    root = cloc_directory(request.directory)
+    if root is None:
+        raise PreqError(
+            "CLOC (39 million photographs) has no download: put train.txt (a path and a label per line, in time order) "
+            "and the images into a folder 'cloc' in the directory named by --data-dir or PREQ_DATA"
+        )
+    held = root / "test.txt"
+    return _from_lists(request, root / "train.txt", held if held.exists() else None, "cloc")
+
+
+def cloc_directory(directory: Path | None) -> Path | None:
+    """Where CLOC is, if it is: a folder with train.txt."""
+    return find_files(directory, CLOC_FOLDERS, ["train.txt"])
+
+
+def _from_lists(request: Request, train: Path, test: Path | None, name: str) -> ImageFiles:
+    rows = _read_list(train)
+    held_rows = None if test is None else _read_list(test)
+    num_classes = max(2, 1 + max(rows[1] + (held_rows[1] if held_rows else [])))
+    return _sequence(request, train.parent, rows, num_classes, name=name, heldout=held_rows)
+
+
+def _read_list(path: Path) -> Labelled:
+    paths, labels = [], []
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip():
+                    continue
+                separator = "," if "," in line else None
+                parts = line.strip().rsplit(separator, 1)
+                if len(parts) != 2 or not parts[1].strip().isdecimal():
+                    raise PreqError(f"{path}: line {number} is '{line.strip()[:60]}', wanted a path and a whole number")
+                paths.append(parts[0].strip())
+                labels.append(int(parts[1]))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PreqError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+    if not paths:
+        raise PreqError(f"{path} lists no image; give a path and a label per line")
+    return paths, labels
+
+
+def _sequence(
+    request: Request,
+    root: Path,
+    rows: Labelled,
+    num_classes: int,
+    *,
+    name: str,
+    heldout: Labelled | None = None,
+    heldout_root: Path | None = None,
+    size: int | None = None,
+) -> ImageFiles:
+    """The images of a list, and those of a held-out one; all are brought to the size of the first."""
+    paths, labels = rows
+    options = request.options
+    data = ImageFiles(
+        root=root,
+        paths=paths,
+        stored_labels=torch.tensor(labels),
+        num_classes=num_classes,
+        order=torch.arange(len(paths)),
+        size=options.size or size or default_size(root / path for path in paths),
+        name=name,
+        random_crop=options.crop != "centre",
+        source=request.source,
+        reader=ImageReader(options.workers),
+    )
+    if heldout is not None:
+        given = replace(request, order_seed=None)
+        held = _sequence(given, heldout_root or root, heldout, num_classes, name="held-out", size=data.size)
+        data = replace(data, heldout=replace(held, reader=data.reader))
+    return request.ordered(data)

@@ -1,0 +1,179 @@
+"""Hugging Face data sets, by name or saved to disk: tables and images. Needs the extra `hf`."""
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from prequential.data.decode import BrokenImage, decode_centre, decode_random, dimensions_of
+from prequential.data.images import LARGEST_DEFAULT_SIZE, ImageFiles
+from prequential.data.sequence import LoadedSequence
+from prequential.data.sources.request import Request
+from prequential.data.sources.tables import USUAL_LABELS, numbered, table
+from prequential.errors import PreqError, unknown_name
+from prequential.rng import uniforms
+
+HELDOUT_SPLITS = ("test", "validation", "valid")
+
+
+def hub(request: Request) -> LoadedSequence:
+    """The train split of a data set, its test (or validation) split held out where it is one of images."""
+    train, heldout, name = _open(request)
+    features = train.features
+    images = [column for column, feature in features.items() if type(feature).__name__ == "Image"]
+    label = _label_column(features, request.options.label, name)
+    if not images:
+        return _table(request, train, label, name)
+    if len(images) > 1:
+        raise PreqError(f"{name} has {len(images)} columns of images ({', '.join(images)}); keep one")
+    data = _images(request, train, images[0], label, name)
+    if heldout is not None:
+        held = _images(request, heldout, images[0], label, "held-out", known=_column(train, label))
+        data = replace(data, heldout=replace(held, size=data.size))
+    return request.ordered(data)
+
+
+def _open(request: Request) -> tuple[Any, Any, str]:
+    """Train split, held-out split or None, and a name."""
+    try:
+        import datasets
+    except ImportError:
+        raise PreqError("hf: needs the datasets package; install prequential[hf]") from None
+    argument = request.argument
+    if not argument:
+        raise PreqError("'hf:' names no data set; write hf:NAME or hf:FOLDER")
+    try:
+        opened = datasets.load_from_disk(argument) if Path(argument).is_dir() else datasets.load_dataset(argument)
+    except Exception as error:  # the library raises many kinds
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:160]
+        raise PreqError(f"the Hugging Face data set '{argument}' cannot be opened ({reason})") from None
+    name = Path(argument).name
+    if not isinstance(opened, datasets.DatasetDict):
+        return opened, None, name
+    if "train" not in opened:
+        raise PreqError(f"'{argument}' has no train split; it has: {', '.join(opened)}")
+    held = next((opened[split] for split in HELDOUT_SPLITS if split in opened), None)
+    return opened["train"], held, name
+
+
+def _label_column(features: Any, wanted: str | None, name: str) -> str:
+    if wanted is not None:
+        if wanted not in features:
+            raise unknown_name(f"column of {name}", wanted, features)
+        return wanted
+    classes = [column for column, feature in features.items() if type(feature).__name__ == "ClassLabel"]
+    usual = classes or [column for column in features if column.lower() in USUAL_LABELS]
+    if len(usual) != 1:
+        raise PreqError(f"which column of {name} is the label? give --label; it has: {', '.join(features)}")
+    return str(usual[0])
+
+
+def _table(request: Request, rows: Any, label: str, name: str) -> LoadedSequence:
+    columns = []
+    for column in rows.column_names:
+        values = _column(rows, column)
+        if values.dtype.kind not in "biuf" or values.ndim != 1:
+            kind = "text" if values.dtype.kind in "OUS" else f"{values.dtype} of shape {values.shape[1:]}"
+            todo = "number the classes" if column == label else "give numbers, or remove the column"
+            raise PreqError(f"{name}: column '{column}' holds {kind}; {todo}")
+        if column == label:
+            labels = numbered(values, f"column '{label}' of {name}")
+        else:
+            columns.append(values.astype(np.float64))
+    for option in ("size", "crop", "workers", "skip_broken"):
+        if option in request.options.given():
+            raise PreqError(f"{option} has no meaning for {name}, which is a table")
+    return table(request, name, np.stack(columns, 1), labels)
+
+
+def _column(rows: Any, name: str) -> NDArray[Any]:
+    return np.asarray(rows.with_format("numpy")[name][:])
+
+
+def _images(
+    request: Request, rows: Any, column: str, label: str, name: str, known: NDArray[Any] | None = None
+) -> "HubImages":
+    import datasets
+
+    options = request.options
+    if options.standardise is not None:
+        raise PreqError(f"standardise has no meaning for {name}, which holds images")
+    feature = rows.features[label]
+    values = _column(rows, label)
+    is_class = type(feature).__name__ == "ClassLabel"
+    classes = np.unique(values if known is None else known)
+    labels = values.astype(np.int64) if is_class else numbered(values, f"column '{label}' of {name}", classes)
+    if labels.min() < 0:
+        raise PreqError(f"{name}: row {int(labels.argmin()) + 1} has no label; this split cannot be coded")
+    encoded = rows.cast_column(column, datasets.Image(decode=False)).with_format(None)
+    data = HubImages(
+        root=Path(),
+        paths=[],
+        stored_labels=torch.from_numpy(labels),
+        num_classes=feature.num_classes if is_class else len(classes),
+        order=torch.arange(len(rows)),
+        size=0,
+        name=name,
+        random_crop=options.crop != "centre",
+        source=request.source,
+        rows=encoded,
+        column=column,
+    )
+    size = options.size or min(LARGEST_DEFAULT_SIZE, *dimensions_of(data.content(0), data.describe(0)))
+    return replace(data, size=size)
+
+
+@dataclass(frozen=True, eq=False)
+class HubImages(ImageFiles):
+    """Images inside an Arrow table; threads decode them."""
+
+    rows: Any = None
+    column: str = ""
+
+    def content(self, row: int) -> bytes:
+        """The encoded image of a row."""
+        cell = self.rows[row][self.column]
+        if cell.get("bytes") is not None:
+            return bytes(cell["bytes"])
+        try:
+            return Path(cell["path"]).read_bytes()
+        except (OSError, TypeError) as error:
+            raise BrokenImage(self.describe(row), f"it cannot be read ({error})") from None
+
+    def describe(self, row: int) -> str:
+        return f"row {row} of '{self.name}'"
+
+    def read(
+        self, positions: NDArray[np.int64], key: int | None = None
+    ) -> tuple[NDArray[np.uint8], list[tuple[int, str]]]:
+        images = np.zeros((len(positions), *self.input_shape), np.uint8)
+        broken: list[tuple[int, str]] = []
+
+        def decode(number: int, row: int) -> None:
+            try:
+                content, name = self.content(row), self.describe(row)
+                if key is None:
+                    images[number] = decode_centre(content, self.size, name)
+                else:
+                    draws = uniforms(key, np.arange(4) + 4 * number).tolist()
+                    images[number] = decode_random(content, self.size, name, draws)
+            except BrokenImage as error:
+                broken.append((number, error.reason))
+
+        rows = self.order[torch.from_numpy(positions)].tolist()
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(decode, range(len(rows)), rows))
+        return images, sorted(broken)
+
+    def read_ahead(self, reads: Any) -> None:
+        """Nothing to do: the rows lie in a mapped file."""
+
+    def _content_digests(self, positions: NDArray[np.int64]) -> NDArray[np.uint8]:
+        rows = self.order[torch.from_numpy(positions)].tolist()
+        digests = b"".join(hashlib.blake2b(self.content(row), digest_size=16).digest() for row in rows)
+        return np.frombuffer(digests, np.uint8).reshape(len(rows), 16)

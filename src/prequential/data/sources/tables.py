@@ -1,0 +1,173 @@
+"""Tables: CSV files and NumPy archives."""
+
+import csv as csv_module
+import math
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from prequential.data.arrays import from_arrays
+from prequential.data.sequence import ALL_INPUTS, ArraySequence
+from prequential.data.sources.request import Request
+from prequential.errors import PreqError, unknown_name
+
+USUAL_LABELS = ("label", "class", "target", "y")
+DELIMITERS = ",;\t"
+
+
+def csv(request: Request) -> ArraySequence:
+    """A table with a header; one column is the label, all others are inputs."""
+    path = request.path()
+    columns, delimiter = _header(path)
+    label = _label_column(path, columns, request.options.label)
+    rows = _read_numbers(path, columns, delimiter, label)
+    at = columns.index(label)
+    inputs = np.delete(rows, at, axis=1)
+    return table(request, path.stem, inputs, numbered(rows[:, at], f"column '{label}' of {path}"))
+
+
+def table(request: Request, name: str, inputs: NDArray[Any], labels: NDArray[np.int64]) -> ArraySequence:
+    """Rows of numbers as a sequence, in order and standardised as asked."""
+    data = request.ordered(from_arrays(inputs.astype(np.float64), labels, name=name, source=request.source))
+    return standardised(data, request.options.standardise or "table")
+
+
+def standardised(data: ArraySequence, how: str) -> ArraySequence:
+    """Columns with mean 0 and variance 1: over the whole table, or over the rows up to each one.
+
+    The first looks at inputs that come later; a code for labels given all inputs may do that, and says so.
+    """
+    stored = data.stored_inputs.to(torch.float64).numpy()
+    if how == "none":
+        return replace(data, stored_inputs=data.stored_inputs.to(torch.float32))
+    if how == "table":
+        mean, variance = stored.mean(0), stored.var(0)
+    else:
+        order = data.order.numpy()
+        mean, variance = np.empty_like(stored), np.empty_like(stored)
+        mean[order], variance[order] = _so_far(stored[order])
+    moves = variance > 1e-12 * np.square(mean)  # a column that has not moved (yet) stays at zero
+    scaled = (stored - mean) * np.where(moves, 1 / np.sqrt(np.where(moves, variance, 1)), 0)
+    conditioned_on = ALL_INPUTS if how == "table" else data.conditioned_on
+    return replace(data, stored_inputs=torch.from_numpy(scaled.astype(np.float32)), conditioned_on=conditioned_on)
+
+
+def _so_far(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and variance of the rows up to and including each one; sums are taken around the first row."""
+    counts = np.arange(1, len(values) + 1)[:, None]
+    centred = values - values[0]
+    mean = np.cumsum(centred, 0) / counts
+    return mean + values[0], np.maximum(np.cumsum(np.square(centred), 0) / counts - np.square(mean), 0)
+
+
+def numbered(values: NDArray[Any], what: str, known: NDArray[Any] | None = None) -> NDArray[np.int64]:
+    """Labels as 0, 1, 2, … in the order of their values, or of those known from elsewhere.
+
+    Example:
+        >>> numbered(np.array([7.0, 2.0, 7.0]), "labels")
+        array([1, 0, 1])
+    """
+    if values.ndim != 1:
+        raise PreqError(f"{what} must hold one label per row, got shape {values.shape}")
+    whole = np.asarray(values)
+    if whole.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(whole) | (whole != np.round(whole)))
+        if len(bad):
+            raise PreqError(
+                f"{what} must be whole numbers, row {bad[0] + 1} holds {whole[bad[0]]:g}; number the classes"
+            )
+    elif whole.dtype.kind not in "biu":
+        raise PreqError(f"{what} must be whole numbers, got {whole.dtype}; number the classes 0, 1, 2, …")
+    if known is None:
+        known = np.unique(whole)
+    if len(known) < 2:
+        raise PreqError(f"{what} holds a single class; there is nothing to predict")
+    strange = np.flatnonzero(~np.isin(whole, known))
+    if len(strange):
+        raise PreqError(
+            f"{what} holds {whole[strange[0]]} in row {strange[0] + 1}, a class that is not in the training labels"
+        )
+    return np.searchsorted(known, whole).astype(np.int64)
+
+
+def _header(path: Path) -> tuple[list[str], str]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            first = file.readline()
+    except OSError as error:
+        raise PreqError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise PreqError(f"{path} is not a text file; csv: takes comma-separated text") from None
+    delimiter = max(DELIMITERS, key=first.count)
+    columns = [name.strip() for name in next(csv_module.reader([first], delimiter=delimiter), [])]
+    if len(columns) < 2:
+        raise PreqError(f"{path} has {len(columns)} column{'s' * (len(columns) != 1)}; give a header and at least two")
+    if all(_is_number(name) for name in columns):
+        raise PreqError(f"{path} has no header: its first line is {first.strip()[:40]}; put the column names there")
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise PreqError(f"{path} has two columns named '{twice}'; rename one")
+    return columns, delimiter
+
+
+def _label_column(path: Path, columns: list[str], wanted: str | None) -> str:
+    if wanted is None:
+        usual = [name for name in columns if name.lower() in USUAL_LABELS]
+        if len(usual) != 1:
+            raise PreqError(f"which column of {path} is the label? give --label; it has: {', '.join(columns[:60])}")
+        return usual[0]
+    if wanted not in columns:
+        raise unknown_name(f"column of {path}", wanted, columns)
+    return wanted
+
+
+def _read_numbers(path: Path, columns: list[str], delimiter: str, label: str) -> NDArray[np.float64]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an empty file is told below
+            rows: NDArray[np.float64] = np.loadtxt(
+                path, delimiter=delimiter, skiprows=1, ndmin=2, comments=None, quotechar='"', encoding="utf-8-sig"
+            )
+        if len(rows) and rows.shape[1] == len(columns) and np.isfinite(rows).all():
+            return rows
+    except (ValueError, UnicodeDecodeError):
+        pass
+    raise _complaint(path, columns, delimiter, label)
+
+
+def _complaint(path: Path, columns: list[str], delimiter: str, label: str) -> PreqError:
+    """What is wrong with a table that could not be read: the first bad line, told exactly."""
+    with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
+        lines = csv_module.reader(file, delimiter=delimiter)
+        next(lines)
+        number = 0
+        for number, values in enumerate((row for row in lines if row), 1):
+            if len(values) != len(columns):
+                return PreqError(
+                    f"{path} is ragged: row {number} has {len(values)} values, the header {len(columns)}; mend the row"
+                )
+            for name, value in zip(columns, values, strict=True):
+                if not value.strip() or (_is_number(value) and not math.isfinite(float(value))):
+                    return PreqError(
+                        f"{path}: row {number} has no value in column '{name}' ({value.strip() or 'empty'}); "
+                        "fill it or remove the row"
+                    )
+                if not _is_number(value):
+                    todo = "number the classes 0, 1, 2, …" if name == label else "give numbers, or remove the column"
+                    return PreqError(
+                        f"{path}: row {number} has text in column '{name}': '{value.strip()[:40]}'; {todo}"
+                    )
+    return PreqError(f"{path} has no rows" if not number else f"{path} cannot be read as a table of numbers")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text

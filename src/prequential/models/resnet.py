@@ -1,0 +1,135 @@
+"""Residual networks (He et al. 2016), with the names of torchvision's, whose weights load."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from prequential.errors import PreqError
+from prequential.models.mlp import scaled
+from prequential.models.shapes import require_image
+
+BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
+"""How many blocks each depth has at each of the four resolutions."""
+SMALL_SIDE = 64
+"""Below this side an image is small: a 3×3 stem that keeps the resolution, and no max-pooling."""
+
+
+def resnet(
+    input_shape: tuple[int, ...], num_classes: int, *, depth: int = 50, width: float = 1.0, zero_init: bool = False
+) -> nn.Module:
+    """Residual network: basic blocks (18, 34 layers) or bottlenecks (50, 101); for small images a 3×3 stem.
+
+    At sides of 64 and more the stem is a 7×7 convolution of stride 2 and a 3×3 max-pooling, as in the
+    original. A bottleneck has its stride in the 3×3 convolution. All normalisations begin at scale 1, as
+    torchvision does unless asked otherwise; with `zero_init` the last of each block begins at 0, so that a
+    fresh network is shallow and its first predictions are tame.
+
+    Example:
+        >>> with torch.device("meta"):
+        ...     model = resnet((3, 224, 224), 1000, depth=50)
+        >>> sum(p.numel() for p in model.parameters())
+        25557032
+    """
+    if depth not in BLOCKS:
+        raise PreqError(f"a residual network has {', '.join(map(str, BLOCKS))} layers, got {depth}")
+    require_image(f"resnet{depth}", input_shape, at_least=4)
+    channels = [scaled(size, width) for size in (64, 128, 256, 512)]
+    small = min(input_shape[1:]) < SMALL_SIDE
+    model = ResNet(input_shape[0], num_classes, channels, BLOCKS[depth], bottleneck=depth >= 50, small=small)
+    for block in model.modules():
+        if zero_init and isinstance(block, BasicBlock | Bottleneck):
+            nn.init.zeros_(block.bn2.weight if isinstance(block, BasicBlock) else block.bn3.weight)
+    return model
+
+
+class ResNet(nn.Module):
+    """Stem, four groups of blocks, average, dense layer."""
+
+    def __init__(
+        self,
+        input_channels: int,
+        num_classes: int,
+        channels: list[int],
+        blocks: tuple[int, ...],
+        *,
+        bottleneck: bool,
+        small: bool,
+    ) -> None:
+        super().__init__()
+        kind = Bottleneck if bottleneck else BasicBlock
+        size = channels[0]
+        kernel, stride = (3, 1) if small else (7, 2)
+        self.conv1 = nn.Conv2d(input_channels, size, kernel, stride=stride, padding=kernel // 2, bias=False)
+        self.bn1 = nn.BatchNorm2d(size)
+        self.maxpool = nn.Identity() if small else nn.MaxPool2d(3, stride=2, padding=1)
+        self.layer1 = _layer(kind, size, channels[0], blocks[0], stride=1)
+        self.layer2 = _layer(kind, channels[0] * kind.expansion, channels[1], blocks[1], stride=2)
+        self.layer3 = _layer(kind, channels[1] * kind.expansion, channels[2], blocks[2], stride=2)
+        self.layer4 = _layer(kind, channels[2] * kind.expansion, channels[3], blocks[3], stride=2)
+        self.fc = nn.Linear(channels[3] * kind.expansion, num_classes)
+        for layer in self.modules():
+            if isinstance(layer, nn.Conv2d):
+                nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        # pooling before ReLU: the same function, on a quarter of the values
+        features: Tensor = F.relu(self.maxpool(self.bn1(self.conv1(inputs))), inplace=True)
+        features = self.layer4(self.layer3(self.layer2(self.layer1(features))))
+        logits: Tensor = self.fc(features.mean(dim=(2, 3)))
+        return logits
+
+
+class BasicBlock(nn.Module):
+    """Two 3×3 convolutions beside the identity."""
+
+    expansion = 1
+
+    def __init__(self, inputs: int, channels: int, *, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, channels, 3, stride=stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.downsample = _shortcut(inputs, channels, stride)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden = F.relu(self.bn1(self.conv1(inputs)), inplace=True)
+        kept = inputs if self.downsample is None else self.downsample(inputs)
+        return F.relu(torch.add(self.bn2(self.conv2(hidden)), kept), inplace=True)
+
+
+class Bottleneck(nn.Module):
+    """Convolutions of 1×1, 3×3 and 1×1, the last with four times the channels, beside the identity."""
+
+    expansion = 4
+
+    def __init__(self, inputs: int, channels: int, *, stride: int) -> None:
+        super().__init__()
+        outputs = channels * self.expansion
+        self.conv1 = nn.Conv2d(inputs, channels, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, stride=stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.conv3 = nn.Conv2d(channels, outputs, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(outputs)
+        self.downsample = _shortcut(inputs, outputs, stride)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden = F.relu(self.bn1(self.conv1(inputs)), inplace=True)
+        hidden = F.relu(self.bn2(self.conv2(hidden)), inplace=True)
+        kept = inputs if self.downsample is None else self.downsample(inputs)
+        return F.relu(torch.add(self.bn3(self.conv3(hidden)), kept), inplace=True)
+
+
+def _shortcut(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
+    if inputs == outputs and stride == 1:
+        return None
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs))
+
+
+def _layer(
+    kind: type[BasicBlock] | type[Bottleneck], inputs: int, channels: int, blocks: int, *, stride: int
+) -> nn.Sequential:
+    outputs = channels * kind.expansion
+    rest = (kind(outputs, channels, stride=1) for _ in range(blocks - 1))
+    return nn.Sequential(kind(inputs, channels, stride=stride), *rest)

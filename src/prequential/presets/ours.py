@@ -1,0 +1,125 @@
+"""Our settings: `default`, good on any machine, and `best`, the shortest codes we have found."""
+
+from prequential.learn.recipe import Recipe
+from prequential.methods import Pareto
+from prequential.presets.preset import CIFAR, PHOTOGRAPHS, Preset, Reached, replays
+
+OURS = (
+    Preset(
+        name="default",
+        data=("csv:*",),
+        description="tables: gentle steps, a fast average, four replays",
+        recipe=Recipe(learning_rate=1e-3, ema_step_size=0.5, weight_decay=1e-2),
+        settings=replays(4, 16),
+    ),
+    Preset(
+        name="default",
+        data=(*CIFAR, *PHOTOGRAPHS, "cloc"),
+        description="photographs: few replays and a large ε, which keeps deep nets tame while there is little data",
+        recipe=Recipe(eps=1e-2),
+    ),
+    Preset(name="default", description="few replays, fast steps, EMA warm-up: good codes in minutes on a CPU"),
+    Preset(
+        name="best",
+        data=("mnist",),
+        model=("lenet",),
+        description="sixty replays and a large ε",
+        recipe=Recipe(learning_rate=1e-3, eps=1e-2),
+        settings=replays(60, 32),
+        reached=(
+            Reached(
+                nats=3091,
+                seeds=1,
+                where="H200, torch 2.11",
+                when="2026-11-15",
+                command="preq run mnist lenet --preset best --device cuda",
+            ),
+        ),
+    ),
+    Preset(
+        name="best",
+        data=("*mnist*",),
+        description="small affine changes, forty replays, blocks that grow",
+        recipe=Recipe(learning_rate=1e-3, augment=("affine",)),
+        settings=replays(40, 32) | {"first_block": 8, "min_steps": 8},
+        reached=(
+            Reached(
+                nats=1430,
+                seeds=1,
+                where="H200, torch 2.11",
+                when="2026-11-15",
+                command="preq run mnist mnistnet --preset best --device cuda",
+            ),
+        ),
+    ),
+    Preset(
+        name="best",
+        data=("cifar10",),
+        description="shift and cutout, averaged over flips, strong weight decay, eighty replays, blocks that grow",
+        recipe=Recipe(
+            learning_rate=2e-3,
+            eps=1e-2,
+            weight_decay=0.2,
+            ema_step_size=3e-3,
+            label_smoothing=0.02,
+            augment=("flip", "shift:2", "cutout:8"),
+            average_flips=True,
+        ),
+        settings=replays(80, 64) | {"first_block": 8, "min_steps": 8},
+        reached=(
+            Reached(
+                nats=19610,
+                seeds=1,
+                where="H200, torch 2.11",
+                when="2026-11-15",
+                command="preq run cifar10 vggpp --preset best --device cuda",
+            ),
+        ),
+    ),
+    Preset(
+        name="best",
+        data=("cifar100",),
+        description="shift, averaged over flips, strong weight decay, sixty replays, blocks that grow",
+        recipe=Recipe(
+            learning_rate=2e-3,
+            eps=1e-2,
+            weight_decay=0.2,
+            ema_step_size=3e-3,
+            label_smoothing=0.02,
+            augment=("flip", "shift:2"),
+            average_flips=True,
+        ),
+        settings=replays(60, 64) | {"first_block": 16, "min_steps": 8},
+        reached=(
+            Reached(
+                nats=87481,
+                seeds=1,
+                where="H200, torch 2.11",
+                when="2026-11-15",
+                command="preq run cifar100 vggpp --preset best --device cuda",
+            ),
+        ),
+    ),
+    Preset(
+        name="best",
+        data=("csv:*",),
+        description="tables in time order: as default, replaying what is recent more often (Pareto ages)",
+        recipe=Recipe(learning_rate=1e-3, ema_step_size=0.5, weight_decay=1e-2),
+        settings=replays(4, 16) | {"age_law": Pareto(2000.0)},
+    ),
+    Preset(
+        name="best",
+        data=(*PHOTOGRAPHS, "cloc"),
+        description="RandAugment and flips, averaged over flips, EMA warm-up",
+        recipe=Recipe(
+            learning_rate=1e-3,
+            eps=1e-2,
+            weight_decay=0.1,
+            ema_step_size=3e-3,
+            label_smoothing=0.01,
+            augment=("flip", "randaugment"),
+            average_flips=True,
+        ),
+        settings=replays(25, 128),
+    ),
+)

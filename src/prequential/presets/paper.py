@@ -1,0 +1,101 @@
+"""The paper's own settings: the centre of every interval it samples (its appendix, Experimental Details)."""
+
+from prequential.learn.recipe import Recipe
+from prequential.presets.preset import CIFAR, PHOTOGRAPHS, Preset, Reached, replays
+
+PAPER = (
+    Preset(
+        name="paper",
+        data=CIFAR,
+        description="the paper to the letter: flips; the centre of every interval it samples for CIFAR",
+        recipe=Recipe(
+            learning_rate=5.5e-4,
+            eps=1e-2,
+            weight_decay=3.2e-3,
+            ema_step_size=1e-2,
+            ema_warmup=False,
+            fast_statistics=False,
+            label_smoothing=0.01,
+            augment=("flip",),
+        ),
+        settings=replays(50, 64),
+        reached=(
+            Reached(
+                nats=38890,
+                seeds=1,
+                where="H200, torch 2.11",
+                when="2026-11-15",
+                command="preq run cifar10 vggpp --preset paper --device cuda",
+            ),
+            Reached(
+                nats=128174,
+                seeds=1,
+                where="H200, torch 2.11",
+                when="2026-11-15",
+                command="preq run cifar100 vggpp --preset paper --device cuda",
+            ),
+        ),
+    ),
+    Preset(
+        name="paper",
+        data=PHOTOGRAPHS,
+        description="the paper to the letter: RandAugment; the centre of every interval it samples for ImageNet",
+        recipe=Recipe(
+            learning_rate=5.5e-4,
+            eps=1e-2,
+            weight_decay=1e-2,
+            ema_step_size=3.2e-3,
+            ema_warmup=False,
+            fast_statistics=False,
+            label_smoothing=0.01,
+            augment=("flip", "randaugment"),
+        ),
+        settings=replays(50, 512),
+    ),
+    Preset(
+        name="paper",
+        data=("cloc",),
+        description="the paper to the letter: RandAugment; the centre of every interval it samples for CLOC",
+        recipe=Recipe(
+            learning_rate=5.5e-4,
+            eps=1e-8,
+            weight_decay=1e-4,
+            ema_step_size=3.2e-3,
+            ema_warmup=False,
+            fast_statistics=False,
+            label_smoothing=0.1,
+            augment=("flip", "randaugment"),
+        ),
+        settings=replays(16, 128),
+    ),
+    Preset(
+        name="paper",
+        description="the paper to the letter: no EMA warm-up; the centre of every interval it samples for MNIST",
+        recipe=Recipe(
+            learning_rate=5.5e-4,
+            eps=1e-2,
+            weight_decay=1e-2,
+            ema_step_size=1e-2,
+            ema_warmup=False,
+            fast_statistics=False,
+            label_smoothing=1e-3,
+        ),
+        settings=replays(50, 32),
+        reached=(
+            Reached(
+                nats=3574,
+                seeds=1,
+                where="H200, torch 2.11",
+                when="2026-11-15",
+                command="preq run mnist lenet --preset paper --device cuda",
+            ),
+            Reached(
+                nats=2186,
+                seeds=1,
+                where="H200, torch 2.11",
+                when="2026-11-15",
+                command="preq run mnist mnistnet --preset paper --device cuda",
+            ),
+        ),
+    ),
+)

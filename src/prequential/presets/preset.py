@@ -1,0 +1,62 @@
+"""A named recipe for some data and models."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
+from typing import Any
+
+from prequential.errors import unknown_name
+from prequential.learn.recipe import Recipe
+from prequential.methods import METHODS, Method
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reached:
+    """A codelength that a preset has reached, and how to reach it again."""
+
+    nats: float
+    seeds: int
+    """The mean over this many seeds, from 0."""
+    where: str
+    """Machine and version of torch."""
+    when: str
+    command: str
+    standard_error: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """A recipe, and the settings of the methods that have them."""
+
+    name: str
+    description: str
+    data: tuple[str, ...] = ("*",)
+    """Patterns of the data it is meant for …"""
+    model: tuple[str, ...] = ("*",)
+    """… and of the models."""
+    recipe: Recipe = field(default_factory=Recipe)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of methods, by name; a method takes those that it has."""
+    reached: tuple[Reached, ...] = ()
+
+    def fits(self, data: str, model: str) -> bool:
+        """Whether it is meant for this data and this model."""
+        return any(fnmatchcase(data, p) for p in self.data) and any(fnmatchcase(model, p) for p in self.model)
+
+    def method(self, name: str, given: Mapping[str, Any]) -> Method:
+        """The method of that name; what the user gave goes before what the preset says."""
+        if name not in METHODS:
+            raise unknown_name("method", name, METHODS)
+        kind: Any = METHODS[name]
+        known = {f.name for f in fields(kind)}
+        method: Method = kind(**{k: v for k, v in self.settings.items() if k in known} | dict(given))
+        return method
+
+
+def replays(number: int, batch_size: int) -> dict[str, int]:
+    """That many passes over the past, whatever the method calls them."""
+    return {"num_streams": number, "numreplays": number, "epochs": number, "batch_size": batch_size}
+
+
+CIFAR = ("cifar10", "cifar100")
+PHOTOGRAPHS = ("imagenet", "folder:*", "list:*")

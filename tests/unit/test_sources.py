@@ -1,0 +1,327 @@
+"""Data sets by name and the user's own: the publishers' formats, and what is refused."""
+
+import gzip
+import struct
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import prequential as pq
+from prequential.data import ArraySequence, load
+from prequential.data.images import ImageFiles
+from prequential.data.sources import SOURCES, find_source
+from prequential.data.sources.cifar import HUNDRED, TEN, Layout
+from prequential.errors import PreqError, PreqWarning
+from prequential.testing import check_data
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREQ_CACHE", str(tmp_path / "cache"))
+
+
+def idx(values: np.ndarray) -> bytes:
+    return bytes([0, 0, 8, values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape) + values.tobytes()
+
+
+def numbers(*shape: int, below: int = 256, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, below, shape).astype(np.uint8)
+
+
+@pytest.mark.parametrize(("split", "num_classes"), [("balanced", 47), ("letters", 26), ("byclass", 62), ("digits", 10)])
+def test_emnist_is_read_upright_and_from_zero(tmp_path: Path, split: str, num_classes: int) -> None:
+    folder = tmp_path / "EMNIST" / "raw"
+    folder.mkdir(parents=True)
+    first = 1 if split == "letters" else 0
+    images, labels = {}, {}
+    for part, count in (("train", 9), ("test", 4)):
+        images[part] = numbers(count, 28, 28, seed=count)
+        labels[part] = (np.arange(count) % num_classes + first).astype(np.uint8)
+        stem = folder / f"emnist-{split}-{part}"
+        Path(f"{stem}-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(images[part])))
+        Path(f"{stem}-labels-idx1-ubyte").write_bytes(idx(labels[part]))
+    data = load(f"emnist-{split}", data_dir=tmp_path, order="given")
+    check_data(data)
+    assert data.num_classes == num_classes
+    assert np.array_equal(data.inputs(np.arange(9)).numpy()[:, 0], images["train"].transpose(0, 2, 1))
+    assert data.labels(np.arange(9)).tolist() == (labels["train"].astype(int) - first).tolist()
+    assert data.heldout is not None
+    assert len(data.heldout) == 4
+    Path(folder / f"emnist-{split}-test-labels-idx1-ubyte").unlink()
+    with pytest.raises(PreqError, match=f"emnist-{split}-test-labels-idx1-ubyte cannot be read: No such file"):
+        load(f"emnist-{split}", data_dir=tmp_path)
+
+
+def cifar_files(layout: Layout, folder: Path) -> dict[str, np.ndarray]:
+    folder.mkdir(parents=True)
+    rows = {}
+    for number, name in enumerate((*layout.train, layout.test)):
+        count = layout.rows[name == layout.test]
+        block = numbers(count, layout.label_bytes + 3072, seed=number)
+        block[:, : layout.label_bytes] = numbers(count, layout.label_bytes, below=layout.num_classes, seed=number)
+        (folder / name).write_bytes(block.tobytes())
+        rows[name] = block
+    return rows
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar100"])
+def test_cifar_binary_version(tmp_path: Path, name: str) -> None:
+    layout = TEN if name == "cifar10" else HUNDRED
+    rows = cifar_files(layout, tmp_path / layout.folder)
+    data = load(name, data_dir=tmp_path, order="given")
+    assert len(data) == 50_000
+    assert data.input_shape == (3, 32, 32)
+    last = rows[layout.train[-1]][-1]
+    assert data.labels(np.array([49_999])).item() == last[layout.label_bytes - 1]
+    assert np.array_equal(data.inputs(np.array([49_999])).numpy().reshape(-1), last[layout.label_bytes :])
+    assert data.heldout is not None
+    assert data.heldout.labels(np.array([0])).item() == rows[layout.test][0, layout.label_bytes - 1]
+    file = tmp_path / layout.folder / layout.train[-1]
+    file.write_bytes(file.read_bytes()[:-7])
+    with pytest.raises(
+        PreqError, match=rf"{file.name} is truncated: [\d,]+ bytes, wanted [\d,]+ .* images of 3,07[34]"
+    ):
+        load(name, data_dir=tmp_path)
+    file.write_bytes(rows[file.name].tobytes() + b"x")
+    with pytest.raises(PreqError, match=r"is too long"):
+        load(name, data_dir=tmp_path)
+    rows[file.name][5, layout.label_bytes - 1] = 200
+    file.write_bytes(rows[file.name].tobytes())
+    with pytest.raises(PreqError, match=r"got 200 at position"):
+        load(name, data_dir=tmp_path)
+
+
+def test_rgb_mnist_hides_channels_by_leaving_them_out(mnist: ArraySequence) -> None:
+    views = {c: load(f"rgb-mnist:{c}", examples=500) for c in ("R", "RG", "RGB")}
+    whole = load("rgb-mnist", examples=500)
+    check_data(whole)
+    assert whole.digests() == views["RGB"].digests()
+    positions = np.arange(500)
+    for number, view in enumerate(views.values(), 1):
+        assert view.input_shape == (number, 28, 28)
+        assert np.array_equal(view.inputs(positions), whole.inputs(positions)[:, :number])
+        assert np.array_equal(view.labels(positions), whole.labels(positions))
+    given = load("rgb-mnist", examples=500, order="given")
+    digits = {
+        image.numpy().tobytes(): int(label)
+        for image, label in zip(mnist.stored_inputs[:, 0], mnist.stored_labels, strict=True)
+    }
+    for position in range(20):
+        red = given.inputs(np.array([position])).numpy()[0, 0].tobytes()
+        assert digits[red] == given.labels(np.array([position])).item()
+    assert load("rgb-mnist", examples=500, data_seed=1).digests() != whole.digests()
+    assert whole.heldout is not None
+    assert len(whole.heldout) == 10_000
+    assert len(load("rgb-mnist")) == 100_000
+
+
+def test_views_of_the_same_examples_can_be_compared() -> None:
+    method = pq.ReplayStreams(num_streams=1, batch_size=16)
+    records = [
+        pq.run("mlp1", load(name, examples=64).without_heldout(), method, seed=0, width=0.1)
+        for name in ("rgb-mnist:R", "rgb-mnist")
+    ]
+    assert len(pq.regret(*records)) == 64
+    other = pq.run("mlp1", load("rgb-mnist", examples=64, data_seed=3).without_heldout(), method, seed=0, width=0.1)
+    with pytest.raises(PreqError, match=r"differ in their"):
+        pq.regret(records[0], other)
+
+
+def picture(path: Path, *, shade: int = 0, size: tuple[int, int] = (24, 20), kind: str = "JPEG") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(numbers(size[1], size[0], 3, seed=shade)).save(path, kind)
+    return path
+
+
+def folder_of(root: Path, *, per_class: int = 4) -> Path:
+    for label, name in enumerate(("ant", "bee", "cat")):
+        for number in range(per_class):
+            kind = ("JPEG", "PNG", "WEBP")[number % 3]
+            extension = {"JPEG": "JPG", "PNG": "png", "WEBP": "webp"}[kind]
+            picture(root / name / f"{number}.{extension}", shade=10 * label + number, kind=kind)
+    return root
+
+
+def images(name: str, **options: Any) -> ImageFiles:
+    data = load(name, workers=0, **options)
+    assert isinstance(data, ImageFiles)
+    return data
+
+
+def test_a_folder_of_images(tmp_path: Path) -> None:
+    root = folder_of(tmp_path / "pets")
+    data = images(f"folder:{root}", order="given")
+    check_data(data)
+    assert (data.name, data.num_classes, data.input_shape, len(data)) == ("pets", 3, (3, 20, 20), 12)
+    assert data.labels(np.arange(12)).tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    positions = np.arange(6)
+    one, again, other = (data.training_inputs(positions, key) for key in (1, 1, 2))
+    assert np.array_equal(one, again), "a training view is a function of its key"
+    assert not np.array_equal(one, other)
+    centred = images(f"folder:{root}", order="given", crop="centre", size=8)
+    assert centred.input_shape == (3, 8, 8)
+    assert np.array_equal(centred.training_inputs(positions, 1), centred.inputs(positions))
+    shuffled = images(f"folder:{root}")
+    assert sorted(shuffled.order.tolist()) == list(range(12))
+    assert shuffled.take(5).digests() != shuffled.take(6).digests()
+    assert shuffled.digests()["labels"] != data.digests()["labels"]
+    assert load(f"folder:{root}", order="given", size=8).digests()["inputs"] != data.digests()["inputs"]
+
+
+def test_workers_read_ahead_what_the_loop_will_ask_for(tmp_path: Path) -> None:
+    root = folder_of(tmp_path / "pets", per_class=6)
+    method = pq.ReplayStreams(num_streams=1, batch_size=4)
+    lengths = []
+    for workers in (0, 2):
+        data = load(f"folder:{root}", workers=workers, size=16)
+        lengths.append(pq.run("lenet", data, method, seed=0, width=0.5).codelength)
+    assert lengths[0] == lengths[1], "who decodes decides nothing"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda root: (root / "dog").mkdir(), r"the class folder .*dog holds no JPEG, PNG or WebP image; fill or"),
+        (lambda root: (root / "bee" / "9.jpg").symlink_to("/etc/hostname"), r"9.jpg is a link that leads out of"),
+        (lambda root: (root / "dog").symlink_to("/etc"), r"dog is a link that leads out of"),
+        (lambda root: [(root / name).rename(root / "bee" / name) for name in ("ant", "cat")], "has 1 sub-folders"),
+    ],
+)  # fmt: skip
+def test_a_folder_that_is_not_right(tmp_path: Path, spoil: Callable[[Path], object], complaint: str) -> None:
+    root = folder_of(tmp_path / "pets")
+    spoil(root)
+    with pytest.raises(PreqError, match=complaint):
+        load(f"folder:{root}")
+
+
+def test_a_link_inside_and_other_files_are_no_mistake(tmp_path: Path) -> None:
+    root = folder_of(tmp_path / "pets")
+    (root / "bee" / "8.jpg").symlink_to(root / "bee" / "0.JPG")
+    (root / "bee" / ".hidden").write_text("x")
+    assert len(load(f"folder:{root}")) == 13
+    (root / "bee" / "notes.txt").write_text("x")
+    with pytest.warns(PreqWarning, match=r"1 files under .* are no JPEG, PNG or WebP and are left out"):
+        assert len(load(f"folder:{root}")) == 13
+
+
+def test_a_broken_image_is_named_or_skipped(tmp_path: Path) -> None:
+    root = folder_of(tmp_path / "pets")
+    broken = root / "bee" / "0.JPG"
+    broken.write_bytes(broken.read_bytes()[:200])
+    data = images(f"folder:{root}", order="given")
+    with pytest.raises(
+        PreqError, match=r"bee/0.JPG \(position 4\) is broken: .*; replace it, or leave such images out"
+    ):
+        data.inputs(np.arange(12))
+    with pytest.warns(PreqWarning, match=r"1 of 12 images of 'pets' are broken and left out \(.*bee/0.JPG"):
+        rest = images(f"folder:{root}", order="given", skip_broken=True)
+    assert len(rest) == 11
+    check_data(rest)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shuffled, whole = images(f"folder:{root}", skip_broken=True), images(f"folder:{root}")
+    assert shuffled.order.tolist() == [row for row in whole.order.tolist() if row != 4], "the others keep their order"
+    for path in root.rglob("*.*"):
+        path.write_bytes(b"no image")
+    with pytest.raises(PreqError, match=r"is broken|cannot be decoded|not an image|not a JPEG"):
+        load(f"folder:{root}", skip_broken=True)
+
+
+def test_imagenet_in_its_official_layouts(tmp_path: Path) -> None:
+    root = tmp_path / "imagenet"
+    for label, name in enumerate(("n01440764", "n02102040")):
+        for number in range(3):
+            picture(root / "train" / name / f"{name}_{number}.JPEG", shade=10 * label + number)
+    for number in range(2):
+        picture(root / "val" / f"ILSVRC2012_val_{number:08d}.JPEG", shade=50 + number)
+    with pytest.raises(PreqError, match=r"there is no LOC_val_solution.csv"):
+        load("imagenet", data_dir=tmp_path, workers=0)
+    rows = (
+        "ImageId,PredictionString",
+        "ILSVRC2012_val_00000000,n02102040 1 2 3",
+        "ILSVRC2012_val_00000001,n01440764 1 ",
+    )
+    solution = "\n".join(rows)
+    (root / "LOC_val_solution.csv").write_text(solution)
+    data = load("imagenet", data_dir=tmp_path, workers=0, order="given")
+    check_data(data)
+    assert data.heldout is not None
+    assert data.heldout.labels(np.arange(2)).tolist() == [1, 0]
+    (root / "LOC_val_solution.csv").write_text(solution.replace("n02102040", "n99999999"))
+    with pytest.raises(PreqError, match=r"row 1 of .*LOC_val_solution.csv names no class"):
+        load("imagenet", data_dir=tmp_path)
+    for number, name in enumerate(("n02102040", "n01440764")):
+        picture(root / "val" / name / f"{number}.JPEG", shade=50 + number)
+        (root / "val" / f"ILSVRC2012_val_{number:08d}.JPEG").unlink()
+    sorted_layout = load("imagenet", data_dir=tmp_path, workers=0)
+    assert sorted_layout.heldout is not None
+    assert sorted_layout.heldout.labels(np.arange(2)).tolist() == [0, 1]
+    with pytest.raises(PreqError, match=r"ImageNet .* put train/<class>"):
+        load("imagenet", data_dir=root / "val")
+
+
+def test_cloc_keeps_time_order(tmp_path: Path) -> None:
+    root = tmp_path / "cloc"
+    for number in range(6):
+        picture(root / "images" / f"{number}.jpg", shade=number)
+    (root / "train.txt").write_text("".join(f"images/{n}.jpg {(7 * n) % 5}\n" for n in (3, 0, 2, 1)))
+    (root / "test.txt").write_text("images/4.jpg, 6\nimages/5.jpg, 0\n")
+    data = load("cloc", data_dir=tmp_path, workers=0)
+    check_data(data)
+    assert data.order_seed is None
+    assert data.labels(np.arange(4)).tolist() == [1, 0, 4, 2]
+    assert data.num_classes == 7
+    shuffled = load("cloc", data_dir=tmp_path, workers=0, order="shuffled")
+    assert shuffled.order_seed == 0
+    same = load(f"list:{root / 'train.txt'}", workers=0, order="given")
+    assert same.labels(np.arange(4)).tolist() == [1, 0, 4, 2]
+    (root / "train.txt").write_text("images/0.jpg zero\n")
+    with pytest.raises(PreqError, match=r"line 1 is 'images/0.jpg zero', wanted a path and a whole number"):
+        load("cloc", data_dir=tmp_path)
+    with pytest.raises(PreqError, match=r"CLOC .* has no download: put train.txt"):
+        load("cloc", data_dir=root)
+
+
+@pytest.mark.parametrize("name", [name for name, source in SOURCES.items() if source.remote])
+def test_offline_the_error_names_file_size_and_place(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def offline(*_: object, **__: object) -> None:
+        raise OSError(101, "Network is unreachable")
+
+    monkeypatch.setattr("socket.create_connection", offline)
+    with pytest.raises(
+        PreqError, match=r"(cifar-100?-binary.tar.gz|gzip.zip|-ubyte.gz) \(.*B\) cannot be downloaded: .*put it into"
+    ):
+        load(name)
+
+
+@pytest.mark.parametrize(
+    ("ask", "complaint"),
+    [
+        (lambda: load("mnist", label="y"), "label has no meaning for mnist; it belongs to csv:, npz:, hf:"),
+        (lambda: load("mnist", lable="y"), "unknown data option 'lable'; did you mean 'label'?"),
+        (lambda: load("mnist", order="sorted"), "unknown order 'sorted'"),
+        (lambda: load("mnist", order="given", order_seed=3), "order 'given' has no seed, got order_seed 3"),
+        (lambda: load("mnist:R"), "'mnist' has no variant 'R'; leave the colon out"),
+        (lambda: load("rgb-mnist:GB"), "'rgb-mnist' has no variant 'GB'; it has: rgb-mnist:R"),
+        (lambda: load("cifar"), "unknown data set 'cifar'; did you mean 'cifar10'"),
+        (lambda: load("folder:/nowhere/at/all"), "/nowhere/at/all is not there; check the path behind 'folder:'"),
+        (lambda: load("folder:"), "'folder:' names no path; write folder:PATH"),
+        (lambda: load("folder:/etc/hostname"), "is a file; folder: takes a folder"),
+        (lambda: load("csv:/nowhere.csv", standardise="yes"), "unknown way to standardise 'yes'"),
+        (lambda: load("folder:/etc", crop="left"), "unknown crop 'left'"),
+        (lambda: load("prepared:/etc"), "/etc holds no prepared data; see preq data prepare --help"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_for(ask: Callable[[], object], complaint: str) -> None:
+    with pytest.raises(PreqError, match=complaint):
+        ask()
+
+
+def test_names_with_a_colon_are_taken_apart() -> None:
+    assert find_source("csv:C:/a.csv")[1] == "C:/a.csv"
+    assert find_source("rgb-mnist:RG")[0].name == "rgb-mnist"
