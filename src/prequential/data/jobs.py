@@ -13,8 +13,10 @@ import struct
 import tempfile
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +28,8 @@ from prequential.rng import uniforms
 
 TICKET = struct.Struct("<QQQ")
 """Where the region begins in the file, its length, and where in it the piece is described."""
-DONE = struct.Struct("<Q")
-"""Where the region begins of which one more piece is done."""
+DONE = struct.Struct("<QQ")
+"""Where the region begins, and how many more pieces of it are done."""
 REASON_SIZE = 256
 """Bytes for the reason why a row is broken; all zero where it is not."""
 IDLE_SECONDS = 5.0
@@ -57,6 +59,14 @@ class Job:
             require_count("crop_key", self.crop_key, at_least=0, at_most=2**64 - 1)
 
 
+_values_of = attrgetter(*(field.name for field in fields(Job)))
+
+
+def describe(start: int, num_rows: int, jobs: Sequence[Job]) -> bytes:
+    """A piece: its first row, the rows of the whole batch, its jobs. Plain values: dataclasses are slow to pickle."""
+    return pickle.dumps((start, num_rows, [_values_of(job) for job in jobs]))
+
+
 def decode_job(job: Job, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
     """The image of a job, shape (3, size, size), written into `out` if given; BrokenImage where the file holds none."""
     try:
@@ -81,7 +91,7 @@ def decode_rows(jobs: Sequence[Job], pixels: NDArray[np.uint8]) -> list[tuple[in
     return broken
 
 
-def nameless_file() -> int:
+def shared_file() -> int:
     """A file that is gone with the last process that has it open; in memory where the system can."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("prequential")
@@ -89,7 +99,7 @@ def nameless_file() -> int:
         return os.dup(file.fileno())
 
 
-def num_bytes_of(num_rows: int, size: int) -> int:
+def room_for(num_rows: int, size: int) -> int:
     """What the pixels and reasons of a batch take in its region; the jobs stand behind."""
     return num_rows * (3 * size * size + REASON_SIZE)
 
@@ -121,36 +131,48 @@ class Region:
 
 
 def serve(tickets: str, done: str, file: str, parent: str) -> None:
-    """What a worker does: pieces as their tickets come, until the parent is gone."""
+    """What a worker does: pieces as their tickets come, until the parent is gone.
+
+    What is done is reported when the next ticket is for another batch or there is none: a batch of which a
+    ticket is left is not complete, and the parent need not be woken.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    poll = select.poll()
+    poll.register(int(tickets), select.POLLIN)
     regions: dict[int, Region] = {}
-    while ticket := _next_ticket(int(tickets), int(parent)):
-        begin, length, where = TICKET.unpack(ticket)
+    begin = num_done = 0
+    # A pipe that closes tells the same, but not while a fork of the parent holds it open.
+    while os.getppid() == int(parent):
+        ticket = _next_ticket(int(tickets))
+        if ticket == b"":
+            return
+        following = TICKET.unpack(ticket) if ticket else None
+        if num_done and (following is None or following[0] != begin):
+            with suppress(BrokenPipeError):
+                os.write(int(done), DONE.pack(begin, num_done))
+            num_done = 0
+        if following is None:
+            poll.poll(IDLE_SECONDS * 1000)
+            continue
+        begin, length, where = following
         if begin not in regions:
             regions[begin] = Region(int(file), begin, length)
         _work(regions[begin], where)
-        try:
-            os.write(int(done), DONE.pack(begin))
-        except BrokenPipeError:
-            return
+        num_done += 1
 
 
-def _next_ticket(tickets: int, parent: int) -> bytes:
-    """The next ticket; nothing once the parent is gone, even if a fork of it still holds the pipe open."""
-    poll = select.poll()
-    poll.register(tickets, select.POLLIN)
-    while os.getppid() == parent:
-        if poll.poll(IDLE_SECONDS * 1000):
-            try:
-                return os.read(tickets, TICKET.size)
-            except BlockingIOError:
-                pass  # another worker was faster
-    return b""
+def _next_ticket(tickets: int) -> bytes | None:
+    """The next ticket; None if there is none now, nothing if there will be none."""
+    try:
+        return os.read(tickets, TICKET.size)
+    except BlockingIOError:
+        return None
 
 
 def _work(region: Region, where: int) -> None:
-    start, num_rows, jobs = pickle.loads(memoryview(region.memory)[where:])
+    start, num_rows, described = pickle.loads(memoryview(region.memory)[where:])
+    jobs = [Job(*values) for values in described]
     pixels, reasons = region.rows(num_rows, jobs[0].size)
     for row, reason in decode_rows(jobs, pixels[start : start + len(jobs)]):
         reasons[start + row] = reason

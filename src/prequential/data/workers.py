@@ -7,7 +7,6 @@ its end is announced in a pipe of the worker's own. A pipe that closes tells the
 """
 
 import os
-import pickle
 import select
 import signal
 import subprocess
@@ -22,7 +21,7 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.data.jobs import DONE, IDLE_SECONDS, TICKET, Job, Region, decode_rows, nameless_file, num_bytes_of
+from prequential.data.jobs import DONE, IDLE_SECONDS, TICKET, Job, Region, decode_rows, describe, room_for, shared_file
 from prequential.errors import PreqError, require_count
 
 __all__ = ["ENVIRONMENT", "Batch", "DecodePool", "Decoded", "Job"]
@@ -64,7 +63,7 @@ class _Crew:
     def __init__(self, num_workers: int) -> None:
         self.owner = os.getpid()
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
-        self.file = nameless_file()
+        self.file = shared_file()
         tickets, self.tickets = os.pipe()
         os.set_blocking(tickets, False)
         os.set_blocking(self.tickets, False)
@@ -150,9 +149,9 @@ class DecodePool:
     def _submit(self, crew: _Crew, jobs: Sequence[Job], size: int) -> Batch:
         piece_size = max(1, min(_PIECE_SIZE, len(jobs) // (2 * self.num_workers)))
         starts = range(0, len(jobs), piece_size)
-        pieces = [pickle.dumps((start, len(jobs), jobs[start : start + piece_size])) for start in starts]
+        pieces = [describe(start, len(jobs), jobs[start : start + piece_size]) for start in starts]
         self._collect(crew, seconds=0)
-        where = num_bytes_of(len(jobs), size)
+        where = room_for(len(jobs), size)
         region = self._free_region(crew, where + sum(map(len, pieces)))
         pixels, reasons = region.lend(len(jobs), size)
         reasons[:] = b""
@@ -198,8 +197,8 @@ class DecodePool:
             content = os.read(done, 1 << 16)
             if not content:
                 self._fail(crew.processes[done])
-            for (begin,) in DONE.iter_unpack(content):
-                self._regions[begin].num_pieces_left -= 1
+            for begin, num_done in DONE.iter_unpack(content):
+                self._regions[begin].num_pieces_left -= num_done
         if seconds and not ready:  # a fork of this process may hold a dead worker's pipe open
             for process in crew.processes.values():
                 if process.poll() is not None:

@@ -25,7 +25,12 @@ def folder(request: Request) -> ImageFiles:
     if not root.is_dir():
         raise PreqError(f"{root} is a file; folder: takes a folder with one sub-folder per class")
     classes = class_names(root)
-    return _sequence(request, root, read_classes(root, classes), len(classes), name=root.resolve().name)
+    return _sequence(request, root, read_classes(root, classes), len(classes), name=_name(root.resolve()))
+
+
+def _name(root: Path) -> str:
+    """The folder's name, with that of the folder above where it says only which part of the data it is."""
+    return f"{root.parent.name}/{root.name}" if root.name.lower() in ("train", "val", "test", "images") else root.name
 
 
 def class_names(root: Path) -> list[str]:
