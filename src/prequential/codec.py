@@ -113,7 +113,7 @@ def _header(session: Session) -> dict[str, Any]:
     learner = session.learner
     return {
         **{name: session.facts[name] for name in ("method", "recipe", "model", "seeds", "length", "num_classes")},
-        "data": {name: session.facts["data"][name] for name in ("name", "input_shape", "inputs")},
+        "data": {name: session.facts["data"][name] for name in ("name", "input_shape", "inputs", "training_view")},
         "plan": session.plan.digest(),
         "fingerprint": session.facts["model"]["fingerprint"],
         "device": str(learner.device),
@@ -179,6 +179,12 @@ def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFa
         raise PreqError(
             f"these are not the inputs that were encoded ('{header['data']['name']}', order seed "
             f"{header['seeds']['order_seed']}); give the same data in the same order"
+        )
+    trained_on, view = header["data"].get("training_view"), data.training_view
+    if trained_on != view:
+        raise PreqError(
+            f"the encoder trained on {trained_on or 'whole inputs'}, this data gives {view or 'whole inputs'}; "
+            "read it in the same way (--crop)"
         )
     name = header["model"]["name"]
     if make_model is None and not is_package_model(name):

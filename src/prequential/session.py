@@ -102,6 +102,7 @@ def _facts(plan: Plan, learner: Learner) -> dict[str, Any]:
         "data": {
             "name": data.name,
             "input_shape": list(data.input_shape),
+            "training_view": getattr(data, "training_view", None),
             **data.digests(),
             "heldout": None if data.heldout is None else data.heldout.digests(),
         },

@@ -5,7 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ import pytest
 import prequential as pq
 from prequential import cli
 from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
+from prequential.cli.source import OPTIONS
+from prequential.data.sources.request import DataOptions
 from prequential.errors import PreqError
 from prequential.methods import METHODS
 from prequential.presets import PRESETS, Preset, find_preset
@@ -130,6 +134,11 @@ def test_the_users_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
         ("run csv:/nowhere.csv mlp1", "/nowhere.csv is not there; check the path behind 'csv:'"),
         ("run mnist vggpp2", "unknown model 'vggpp2'; did you mean 'vggpp'?"),
         ("run cifar11 vggpp", "unknown data set 'cifar11'; did you mean 'cifar10'?"),
+        ("run rgb-mnist mlp1 --examples 0", "examples must be a whole number of at least 2, got 0"),
+        (
+            "run mnist mlp1 --workers 0",
+            "workers has no meaning for mnist; it belongs to imagenet, cloc, folder:, list:",
+        ),
         ("presets bset", "unknown preset 'bset'; did you mean 'best'?"),
         ("data prepare mnist", "missing from preq data prepare: --to"),
         ("data prepare nothing --to /tmp/x", "unknown data set 'nothing'"),
@@ -245,28 +254,36 @@ def test_every_preset_makes_a_plan_for_every_method(preset: Preset) -> None:
     assert preset.fits(preset.data[0], preset.model[0])
     for name in METHODS:
         pq.Plan(preset.method(name, {}), 2048).check()
+    kinds: list[Any] = list(METHODS.values())
+    known = {field.name for kind in kinds for field in fields(kind)}
+    assert set(preset.settings) <= known, "a misspelt setting would be ignored"
 
 
 def test_presets_are_found_by_data_and_model() -> None:
     assert {preset.name for preset in PRESETS} == {"default", "best", "paper"}
     assert find_preset("default", "csv:a.csv", "mlp2") != find_preset("default", "mnist", "lenet")
+    assert find_preset("best", "csv:mnist.csv", "mlp2").data == ("csv:*",)
+    assert find_preset("best", "cifar10", "vggpp").method("mi-rb", {}) == pq.ReplayBuffer(
+        num_replays=80, batch_size=64, first_block=8, min_steps=8
+    )
+    assert set(OPTIONS) == {field.name for field in fields(DataOptions)}
     with pytest.raises(PreqError, match=r"no preset 'best' for npz:a.npz with mlp1; it is for: mnist"):
         find_preset("best", "npz:a.npz", "mlp1")
 
 
-@pytest.mark.parametrize("kind", ["csv", "folder", "prepared"])
+@pytest.mark.parametrize("kind", ["csv", "folder", "prepared", "prepared images"])
 def test_the_users_own_data_is_proved_too(kind: str, tmp_path: Path, capsys: Captured) -> None:
     flags = ["--streams", "1", "--batch-size", "8", "--threads", "1", "--width", "0.1"]
-    if kind == "folder":
+    if kind in ("folder", "prepared images"):
         spec, extra = f"folder:{folder_of(tmp_path / 'pets')}", ["--size", "16", "--workers", "0"]
     else:
         rows = "\n".join(f"{i % 7},{i % 3},{i % 2}" for i in range(64))
         (tmp_path / "t.csv").write_text(f"a,b,kind\n{rows}\n")
         spec, extra = f"csv:{tmp_path / 't.csv'}", ["--label", "kind", "--standardise", "causal"]
-    if kind == "prepared":
+    if kind.startswith("prepared"):
         assert preq("data", "prepare", spec, *extra, "--to", str(tmp_path / "to")) == 0
         spec, extra = f"prepared:{tmp_path / 'to'}", []
-    model = "lenet" if kind == "folder" else "mlp1"
+    model = "lenet" if kind in ("folder", "prepared images") else "mlp1"
     assert preq("run", spec, model, *extra, *flags, "--out", str(tmp_path / "run")) == 0
     capsys.readouterr()
     assert preq("verify", str(tmp_path / "run"), "--json") == 0

@@ -233,3 +233,77 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(capsys.readouterr().out)["codelength_nats"] == result["codelength_nats"]
     assert main(["data", "prepare", "mnits", "--to", str(to)]) == 2
     assert "did you mean 'mnist'" in capsys.readouterr().err
+
+
+def test_other_options_are_other_data(tmp_path: Path) -> None:
+    rows = "\n".join(f"{i % 7},{i % 2}" for i in range(40))
+    (tmp_path / "t.csv").write_text(f"a,label\n{rows}\n")
+    spec = f"csv:{tmp_path / 't.csv'}"
+    prepare(load(spec, standardise="causal"), tmp_path / "to")
+    with pytest.raises(PreqError, match=r"holds other data: its (source|conditioned_on)"):
+        prepare(load(spec, standardise="none"), tmp_path / "to")
+
+
+def test_a_finished_directory_with_skipped_images_knows_its_labels(tmp_path: Path) -> None:
+    root = folder_of(tmp_path / "pets")
+    (root / "ant" / "0.JPG").write_bytes(b"no image")
+    prepare(load(f"folder:{root}", workers=0), tmp_path / "to", skip_broken=True)
+    (root / "ant").rename(root / "dog")
+    with pytest.raises(PreqError, match=r"holds other data: its given"):
+        prepare(load(f"folder:{root}", workers=0), tmp_path / "to", skip_broken=True)
+
+
+def test_the_users_arrays_are_not_overwritten(tmp_path: Path) -> None:
+    np.save(tmp_path / "labels.npy", np.arange(1000))
+    with pytest.raises(PreqError, match=r"is not empty \(labels.npy\)"):
+        prepare(sequence(10), tmp_path)
+    assert len(np.load(tmp_path / "labels.npy")) == 1000
+
+
+def test_what_cannot_be_prepared(tmp_path: Path) -> None:
+    with pytest.raises(PreqError, match="'arrays' has no labels"):
+        prepare(from_arrays(np.zeros((4, 2))), tmp_path / "a")
+    with pytest.raises(PreqError, match="bfloat16 inputs cannot be prepared"):
+        prepare(from_arrays(torch.zeros(4, 2, dtype=torch.bfloat16), [0, 1, 0, 1]), tmp_path / "b")
+    with pytest.raises(PreqError, match=r"prepare takes a sequence, .* got list"):
+        prepare([1, 2], tmp_path / "c")  # type: ignore[arg-type]
+    with pytest.raises(PreqError, match="prepare needs the path of a directory, got 3"):
+        prepare(sequence(3), 3)  # type: ignore[arg-type]
+    zeros = np.zeros((4, 2), np.int16)
+    other = from_arrays(torch.zeros(4, 2, dtype=torch.bfloat16), [0, 1, 0, 1])
+    assert other.digests() != from_arrays(zeros, [0, 1, 0, 1]).digests()
+
+
+def test_positions_beyond_the_end_are_refused(tmp_path: Path) -> None:
+    mapped = prepare(sequence(20), tmp_path).take(10)
+    assert mapped.inputs(np.empty(0, np.int64)).shape == (0, 3)
+    for positions in ([10], [-1], [0, 15]):
+        with pytest.raises(IndexError, match=r"positions must lie in \[0, 10\)"):
+            mapped.inputs(np.array(positions))
+        with pytest.raises(IndexError):
+            mapped.labels(np.array(positions))
+
+
+def test_prepared_views_of_the_same_examples_can_be_compared(tmp_path: Path) -> None:
+    method = pq.ReplayStreams(num_streams=1, batch_size=16)
+    records = []
+    for name in ("rgb-mnist:R", "rgb-mnist:RG"):
+        mapped = prepare(load(name, examples=64).without_heldout(), tmp_path / name[-2:])
+        records.append(pq.run("mlp1", mapped, method, seed=0, width=0.1))
+    assert len(pq.regret(*records)) == 64
+
+
+def test_stopping_at_once_still_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prequential.data.prepare.BYTES_AT_ONCE", 30)
+    data, seen = sequence(100), []
+
+    def stop(done: int, total: int, skipped: int) -> None:
+        seen.append(done)
+        if done >= 50:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(data, tmp_path, listener=stop)
+    again: list[int] = []
+    assert same(data, prepare(data, tmp_path, listener=lambda done, *_: again.append(done)))
+    assert again[0] == 50, "no time had passed for a regular save"

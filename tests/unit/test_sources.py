@@ -4,6 +4,7 @@ import gzip
 import struct
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from PIL import Image
 import prequential as pq
 from prequential.data import ArraySequence, load
 from prequential.data.images import ImageFiles
+from prequential.data.sequence import read_ahead
 from prequential.data.sources import SOURCES, find_source
 from prequential.data.sources.cifar import HUNDRED, TEN, Layout
 from prequential.errors import PreqError, PreqWarning
@@ -281,7 +283,7 @@ def test_cloc_keeps_time_order(tmp_path: Path) -> None:
     same = load(f"list:{root / 'train.txt'}", workers=0, order="given")
     assert same.labels(np.arange(4)).tolist() == [1, 0, 4, 2]
     (root / "train.txt").write_text("images/0.jpg zero\n")
-    with pytest.raises(PreqError, match=r"line 1 is 'images/0.jpg zero', wanted a path and a whole number"):
+    with pytest.raises(PreqError, match=r"line 1 is 'images/0.jpg zero', wanted a path and a class number"):
         load("cloc", data_dir=tmp_path)
     with pytest.raises(PreqError, match=r"CLOC .* has no download: put train.txt"):
         load("cloc", data_dir=root)
@@ -314,6 +316,8 @@ def test_offline_the_error_names_file_size_and_place(name: str, monkeypatch: pyt
         (lambda: load("folder:/etc/hostname"), "is a file; folder: takes a folder"),
         (lambda: load("csv:/nowhere.csv", standardise="yes"), "unknown way to standardise 'yes'"),
         (lambda: load("folder:/etc", crop="left"), "unknown crop 'left'"),
+        (lambda: load(3), "data is asked for by name, such as 'mnist'"),  # type: ignore[arg-type]
+        (lambda: load("mnist", data_dir=3), "the data directory must be a path, got 3"),  # type: ignore[arg-type]
         (lambda: load("prepared:/etc"), "/etc holds no prepared data; see preq data prepare --help"),
     ],
 )  # fmt: skip
@@ -325,3 +329,65 @@ def test_what_cannot_be_asked_for(ask: Callable[[], object], complaint: str) -> 
 def test_names_with_a_colon_are_taken_apart() -> None:
     assert find_source("csv:C:/a.csv")[1] == "C:/a.csv"
     assert find_source("rgb-mnist:RG")[0].name == "rgb-mnist"
+
+
+def test_a_shuffled_view_never_gets_the_batches_of_another(tmp_path: Path) -> None:
+    data = load(f"folder:{folder_of(tmp_path / 'pets')}", order="given", workers=1)
+    assert isinstance(data, ImageFiles)
+    positions = np.arange(4)
+    shuffled = data.shuffled(1)
+    expected = images(f"folder:{tmp_path / 'pets'}", order_seed=1).inputs(positions)
+    data.read_ahead(iter([(positions, None)]))
+    data.inputs(np.array([9]))
+    assert np.array_equal(shuffled.inputs(positions), expected)
+
+
+def test_images_are_read_from_several_threads(tmp_path: Path) -> None:
+    data = load(f"folder:{folder_of(tmp_path / 'pets', per_class=8)}", order="given", workers=1)
+    spans = [np.arange(start, start + 4) for start in range(0, 24, 4)]
+    expected = [data.inputs(span) for span in spans]
+    read_ahead(data, iter([(span, None) for span in spans]))
+    with ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(data.inputs, spans))
+    assert all(np.array_equal(one, other) for one, other in zip(expected, found, strict=True))
+
+
+def test_what_training_sees_belongs_to_a_run_and_to_its_code(tmp_path: Path) -> None:
+    spec = f"folder:{folder_of(tmp_path / 'pets')}"
+    random, centre = (images(spec, size=16, crop=crop) for crop in ("random", "centre"))
+    method = pq.ReplayStreams(num_streams=1, batch_size=4)
+    bits = pq.encode("lenet", random, method, seed=0, width=0.5)
+    assert np.array_equal(pq.decode(bits, random), random.labels(np.arange(12)).numpy())
+    with pytest.raises(PreqError, match=r"the encoder trained on random crops, this data gives whole inputs; .*--crop"):
+        pq.decode(bits, centre)
+    pq.run("lenet", random, method, seed=0, width=0.5, out=tmp_path / "run")
+    with pytest.raises(PreqError, match=r"training_view"):
+        pq.run("lenet", centre, method, seed=0, width=0.5, out=tmp_path / "run", resume=True)
+
+
+def test_links_to_folders_and_absurd_labels(tmp_path: Path) -> None:
+    root = folder_of(tmp_path / "pets")
+    (root / "bee" / "again").symlink_to(root / "bee")
+    with pytest.raises(PreqError, match=r"again is a link to a folder; copy the images, or remove it"):
+        load(f"folder:{root}")
+    (root / "bee" / "again").unlink()
+    for label in ("99999999999999999999999", "2000000000", "-1", "1.5"):
+        (root / "list.txt").write_text(f"ant/0.JPG {label}\n")
+        with pytest.raises(PreqError, match=r"line 1 is 'ant/0.JPG .*', wanted a path and a class number"):
+            load(f"list:{root / 'list.txt'}")
+    (root / "list.txt").write_text(f"{root / 'ant' / '0.JPG'} 0\nbee/0.JPG 1\n")
+    check_data(load(f"list:{root / 'list.txt'}", workers=0))
+
+
+def test_fashion_mnist_is_not_taken_for_mnist(tmp_path: Path) -> None:
+    for stem in ("train", "t10k"):
+        count = 60_000 if stem == "train" else 10_000
+        (tmp_path / f"{stem}-images-idx3-ubyte").write_bytes(idx(np.zeros((count, 28, 28), np.uint8)))
+        labels = np.resize(np.array([9, 0, 0, 3, 0, 2, 7, 2, 5, 5], np.uint8), count)
+        (tmp_path / f"{stem}-labels-idx1-ubyte").write_bytes(idx(labels))
+    with pytest.raises(PreqError, match=r"are Fashion-MNIST's; ask for fashion-mnist"):
+        load("mnist", data_dir=tmp_path)
+    (tmp_path / "fashion-mnist").mkdir()
+    for file in list(tmp_path.glob("*ubyte")):
+        file.rename(tmp_path / "fashion-mnist" / file.name)
+    assert load("fashion-mnist", data_dir=tmp_path).name == "fashion-mnist"

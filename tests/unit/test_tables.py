@@ -235,3 +235,55 @@ def test_numbering_keeps_the_order_of_classes(values: list[int]) -> None:
     assert all(
         (a < b) == (m < n) for a, m in zip(values, labels, strict=True) for b, n in zip(values, labels, strict=True)
     )
+
+
+def test_a_column_that_moves_a_little_far_from_zero_is_kept() -> None:
+    times = 1.7e9 + 1000 * np.arange(50.0)[:, None] % 7919
+    for how in ("table", "causal"):
+        data = standardised(from_arrays(times, np.arange(50) % 2), how)
+        assert data.inputs(np.arange(50)).std() > 0.5
+
+
+@pytest.mark.parametrize("how", ["table", "causal", "none"])
+def test_held_out_rows_use_the_statistics_of_the_training_rows(tmp_path: Path, how: str) -> None:
+    draws = np.random.default_rng(0).normal(5, 3, (40, 2))
+    spec = save(tmp_path, x_train=draws[:30], y_train=np.arange(30) % 2, x_test=draws[30:], y_test=np.arange(10) % 2)
+    data = load(spec, standardise=how)
+    assert data.heldout is not None
+    mean, scale = (0, 1) if how == "none" else (draws[:30].mean(0), draws[:30].std(0))
+    assert np.allclose(data.heldout.inputs(np.arange(10)).numpy(), (draws[30:] - mean) / scale, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "datetime64[s]", "<U3"])
+def test_inputs_that_are_no_numbers(tmp_path: Path, dtype: str) -> None:
+    with pytest.raises(PreqError, match=r"the inputs of arrays must be numbers, got"):
+        load(save(tmp_path, x=np.zeros((4, 2)).astype(dtype), y=[0, 1, 0, 1]))
+
+
+def test_hugging_face_tables_with_held_out_rows_and_strange_ones(tmp_path: Path) -> None:
+    def make(datasets: Any) -> Any:
+        rows = {"a": [1.0, 2.0, 3.0, 4.0], "label": [0, 1, 0, 1]}
+        parts = {"train": datasets.Dataset.from_dict(rows), "test": datasets.Dataset.from_dict(rows)}
+        return datasets.DatasetDict(parts)
+
+    data = load(hub(tmp_path / "one", make))
+    assert data.heldout is not None
+    assert len(data.heldout) == 4
+    with pytest.raises(PreqError, match="has no column besides the label"):
+        load(hub(tmp_path / "two", lambda d: d.Dataset.from_dict({"label": [0, 1, 0]})))
+
+
+def test_hugging_face_images_that_are_missing(tmp_path: Path) -> None:
+    picture = Image.fromarray(np.zeros((9, 9, 3), np.uint8))
+
+    def make(datasets: Any) -> Any:
+        features = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")})
+        return datasets.Dataset.from_dict({"image": [None, picture, picture], "label": [0, 1, 0]}, features=features)
+
+    spec = hub(tmp_path, make)
+    data = load(spec, order="given")
+    assert data.input_shape == (3, 9, 9)
+    with pytest.raises(PreqError, match=r"row 0 of 'hub' \(position 0\) is broken: there is none"):
+        data.inputs(np.arange(3))
+    with pytest.warns(UserWarning, match="1 of 3 images"):
+        assert len(load(spec, skip_broken=True)) == 2

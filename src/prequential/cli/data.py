@@ -65,10 +65,12 @@ def main_data(arguments: list[str]) -> int:
 def _prepare(arguments: list[str]) -> int:
     flags = parse(Prepare, "data prepare", arguments)
     from prequential.data.prepare import prepare
-    from prequential.data.sources import open_source
+    from prequential.data.sources import load, open_source
 
     data = open_source(flags.data, **flags.options())
     if flags.length is not None:
+        if flags.skip_broken:  # the first N that can be read, as preq run counts them
+            data = load(flags.data, **flags.options())
         data = data.take(flags.length)
     begin = time.monotonic()
     with _Bar() as bar:
@@ -81,6 +83,8 @@ def _prepare(arguments: list[str]) -> int:
     skipped = f", {prepared.index.skipped:,} broken ones left out" if prepared.index.skipped else ""
     print(f"{len(prepared):,} examples{skipped}, {size / 1e6:,.0f} MB in {time.monotonic() - begin:,.1f} s")
     print(f"read it with prepared:{flags.to}")
+    if getattr(data, "training_view", None):
+        print("training then sees whole images; --augment resized-crop makes it see random parts of them")
     return 0
 
 

@@ -68,17 +68,17 @@ class Job:
 
 def job_from(flags: JobFlags) -> Job:
     """The job the flags describe, checked as far as that needs no data."""
-    preset = find_preset(flags.preset, data_name(flags.data), flags.model)
+    preset = find_preset(flags.preset, data_name(flags.data, flags.data_dir), flags.model)
     method, recipe = method_from(flags, preset), recipe_from(preset, flags)
     if flags.threads != "auto" and not flags.threads.isdecimal():
         raise PreqError(f"--threads must be auto or a whole number, got '{flags.threads}'")
     return Job(flags, method, recipe)
 
 
-def data_name(data: str) -> str:
+def data_name(data: str, data_dir: str | None) -> str:
     """What presets are looked up by: for prepared data the source it was made from."""
     if not data.startswith("prepared:"):
         return data
     from prequential.data.sources import load
 
-    return str((load(data).source or {}).get("name", data))
+    return str(getattr(load(data, data_dir=data_dir), "origin", data))

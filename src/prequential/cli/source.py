@@ -50,7 +50,7 @@ class SourceFlags(PlaceFlags):
 
     def options(self) -> dict[str, Any]:
         """What `load_data` takes besides the name."""
-        given = {name: getattr(self, name) for name in OPTIONS if getattr(self, name) not in (None, False)}
+        given = {name: value for name in OPTIONS if (value := getattr(self, name)) is not None and value is not False}
         return {"order": self.order, "order_seed": self.order_seed, "data_dir": self.data_dir, **given}
 
 

@@ -37,6 +37,10 @@ class InputsOnly:
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
         return self.data.inputs(positions)
 
+    @property
+    def training_view(self) -> str | None:
+        return getattr(self.data, "training_view", None)
+
     def training_inputs(self, positions: NDArray[np.int64], key: int) -> torch.Tensor:
         return training_inputs(self.data, positions, key)
 

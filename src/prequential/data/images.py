@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import threading
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +20,7 @@ from prequential.data.digest import digest_of_rows
 from prequential.data.sequence import INPUTS_SO_FAR, Read, shorter
 from prequential.data.workers import Batch, DecodePool, Job
 from prequential.errors import PreqError, PreqWarning, whole_seed
+from prequential.files import digest_of
 from prequential.rng import derive, permutation
 
 LARGEST_DEFAULT_SIZE = 224
@@ -34,27 +36,33 @@ class ImageReader:
         self._pool: DecodePool | None = None
         self._coming: Iterator[tuple[object, list[Job]]] = iter(())
         self._waiting: deque[tuple[object, Batch]] = deque()
+        self._lock = threading.Lock()
 
     def follow(self, coming: Iterator[tuple[object, list[Job]]]) -> None:
         """What will be read, in order: a name for each batch, and its jobs."""
-        self._coming = coming
-        self._waiting.clear()
+        with self._lock:
+            self._coming = coming
+            self._waiting.clear()
 
     def read(self, name: object, jobs: list[Job]) -> tuple[NDArray[np.uint8], list[tuple[int, str]]]:
         """The images of a batch, and the rows that are broken with the reason."""
-        if self._pool is None:
-            self._pool = DecodePool(self._num_workers)
         depth = max(2, min(8, BYTES_AHEAD // max(1, len(jobs) * 3 * jobs[0].size ** 2)))
-        self._fill(depth)
-        if any(waiting == name for waiting, _ in self._waiting):
-            while True:
-                waiting, batch = self._waiting.popleft()
-                if waiting == name:
-                    break
-        else:
-            batch = self._pool.submit(jobs)
-        self._fill(depth)
+        with self._lock:
+            if self._pool is None:
+                self._pool = DecodePool(self._num_workers)
+            self._fill(depth)
+            batch = self._take(name) or self._pool.submit(jobs)
+            self._fill(depth)
         return batch.result()
+
+    def _take(self, name: object) -> Batch | None:
+        """The batch of that name, if it is on the way; those before it were not asked for and are dropped."""
+        if all(waiting != name for waiting, _ in self._waiting):
+            return None
+        while True:
+            waiting, batch = self._waiting.popleft()
+            if waiting == name:
+                return batch
 
     def _fill(self, depth: int) -> None:
         assert self._pool is not None
@@ -98,6 +106,11 @@ class ImageFiles:
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
         return self._whole(positions, None)
 
+    @property
+    def training_view(self) -> str | None:
+        """What training sees, where that is not what prediction sees."""
+        return "random crops" if self.random_crop else None
+
     def training_inputs(self, positions: NDArray[np.int64], key: int) -> torch.Tensor:
         """A random part of each image, drawn from the key; the centre where random crops are switched off."""
         return self._whole(positions, key if self.random_crop else None)
@@ -123,16 +136,21 @@ class ImageFiles:
         return str(self.root / self.paths[row])
 
     def _batch_name(self, positions: NDArray[np.int64], key: int | None) -> object:
-        return id(self.paths), key, positions.tobytes()
+        return id(self.paths), key, self.order[torch.from_numpy(positions)].numpy().tobytes()
 
     def _jobs(self, positions: NDArray[np.int64], key: int | None) -> list[Job]:
         rows = self.order[torch.from_numpy(positions)].tolist()
-        return [Job(f"{self.root}/{self.paths[row]}", self.size, key, number) for number, row in enumerate(rows)]
+        return [Job(str(self.root / self.paths[row]), self.size, key, number) for number, row in enumerate(rows)]
 
     def read_ahead(self, reads: Iterator[Read]) -> None:
         """Decode what will be read in the background."""
         kept = ((positions, key if self.random_crop else None) for positions, key in reads)
         self.reader.follow((self._batch_name(*read), self._jobs(*read)) for read in kept)
+
+    @property
+    def listing(self) -> str:
+        """A fingerprint of the names of the files, in sequence order."""
+        return digest_of("\0".join(self.paths[row] for row in self.order.tolist()).encode()) if self.paths else ""
 
     def labels(self, positions: NDArray[np.int64]) -> torch.Tensor:
         return self.stored_labels[self.order[torch.from_numpy(positions)]]

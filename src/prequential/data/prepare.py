@@ -1,10 +1,13 @@
 """Write a sequence into mapped shards, once: in sequence order, resumable, in bounded memory."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from prequential.data.digest import BLOCK_ROWS, BYTES_AT_ONCE, digest_of_rows
@@ -47,6 +50,10 @@ def prepare(
         ...     prepared.digests() == data.digests()
         True
     """
+    if not all(callable(getattr(data, name, None)) for name in ("inputs", "labels", "digests")):
+        raise PreqError(f"prepare takes a sequence, from from_arrays or load_data, got {type(data).__name__}")
+    if not isinstance(to, str | Path):
+        raise PreqError(f"prepare needs the path of a directory, got {to}")
     directory = Path(to)
     with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
@@ -58,18 +65,23 @@ def prepare(
         writer = ShardWriter(directory, index)
         try:
             _write_all(writer, data, skip_broken, listener or (lambda *_: None))
+        except BaseException:
+            with contextlib.suppress(PreqError, OSError):  # what was written should count
+                writer.save()
+            raise
         finally:
             writer.close()
         if data.heldout is not None:
             prepare(data.heldout, directory / "heldout", skip_broken=skip_broken)
-        writer.finish()
+        shared = getattr(data, "examples", None) is not None
+        writer.finish(extra={"examples": data.digests()["examples"]} if shared else {})
     return open_prepared(directory)
 
 
 def _index_for(data: DataSequence, *, skip_broken: bool) -> Index:
     read = getattr(data, "read", None) if skip_broken else None
     first = np.zeros(1, np.int64)
-    sample = data.inputs(first).numpy() if read is None else read(first)[0]
+    sample = _as_array(data.inputs(first)) if read is None else read(first)[0]
     shape = tuple(sample.shape[1:])
     return Index(
         name=data.name,
@@ -82,24 +94,32 @@ def _index_for(data: DataSequence, *, skip_broken: bool) -> Index:
         order_seed=data.order_seed,
         conditioned_on=getattr(data, "conditioned_on", INPUTS_SO_FAR),
         source=getattr(data, "source", None),
-        digests={"labels": digest_of_rows(len(data), lambda p: data.labels(p).numpy(), data.num_classes)},
+        given=digest_of_rows(
+            len(data), lambda p: data.labels(p).numpy(), data.num_classes, getattr(data, "listing", "")
+        ),
     )
+
+
+def _as_array(inputs: torch.Tensor) -> NDArray[Any]:
+    if inputs.dtype == torch.bfloat16:
+        raise PreqError("bfloat16 inputs cannot be prepared: .npy has no such type; convert to float32")
+    array: NDArray[Any] = inputs.numpy()
+    return array
 
 
 def _finished(directory: Path, index: Index) -> MappedSequence:
     found = open_prepared(directory)
-    wanted, there = identity(index), identity(replace(found.index, length=found.index.length + found.index.skipped))
-    if found.index.skipped:
-        wanted["digests"] = there["digests"]
-    require_same(directory, wanted, there)
+    read = replace(found.index, length=found.index.length + found.index.skipped)
+    require_same(directory, identity(index), identity(read))
     return found
 
 
 def _require_ours(directory: Path) -> None:
     """Refuse a directory with anything in it that this work did not put there."""
-    ours = {"lock", "heldout", PROGRESS_FILE, f".{PROGRESS_FILE}.tmp", f".{INDEX_FILE}.tmp", "labels.npy"}
+    begun = (directory / PROGRESS_FILE).exists()
+    ours = {"lock", PROGRESS_FILE, f".{PROGRESS_FILE}.tmp"} | ({f".{INDEX_FILE}.tmp", "heldout"} if begun else set())
     for file in directory.iterdir():
-        if file.name not in ours and not file.name.startswith("inputs-"):
+        if file.name not in ours and not (begun and file.name.endswith(".npy")):
             raise PreqError(f"{directory} is not empty ({file.name}); choose another directory for the prepared data")
 
 

@@ -187,8 +187,9 @@ class ArraySequence:
     @cached_property
     def _digests(self) -> dict[str, str]:
         examples = self.examples
+        bfloat16 = ["bfloat16"] if self.stored_inputs.dtype == torch.bfloat16 else []  # its bits are read as int16
         return {
-            "inputs": digest_of_rows(len(self), lambda positions: _as_numpy(self.inputs(positions))),
+            "inputs": digest_of_rows(len(self), lambda positions: _as_numpy(self.inputs(positions)), *bfloat16),
             "labels": digest_of_rows(len(self), lambda positions: self.labels(positions).numpy(), self.num_classes),
         } | (
             {}

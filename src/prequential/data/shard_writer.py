@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,15 @@ from prequential.errors import PreqError
 from prequential.files import HEADER_SIZE, npy_header, sync_directory, write_atomically, writing
 
 SECONDS_BETWEEN_SAVES = 2.0
+HOW_NOT_WHAT = ("workers", "skip_broken", "crop")
+"""Options of a source that do not decide what is written."""
 
 
 def identity(index: Index) -> dict[str, Any]:
     """What work that is gone on with must share with how it began."""
-    facts = {name: value for name, value in asdict(index).items() if name not in ("blocks", "skipped", "source")}
-    return facts | {"digests": index.digests["labels"], "input_shape": list(index.input_shape)}
+    facts = {name: value for name, value in asdict(index).items() if name not in ("blocks", "digests", "skipped")}
+    source = None if index.source is None else {k: v for k, v in index.source.items() if k not in HOW_NOT_WHAT}
+    return facts | {"input_shape": list(index.input_shape), "source": source}
 
 
 def require_same(directory: Path, wanted: dict[str, Any], there: dict[str, Any]) -> None:
@@ -50,6 +54,8 @@ class ShardWriter:
         self._last_save = time.monotonic()
         if (directory / PROGRESS_FILE).exists():
             self._resume(unsealed(directory / PROGRESS_FILE))
+        else:
+            self.save()  # from here on the files in the directory are known to be ours
 
     def _resume(self, progress: dict[str, Any]) -> None:
         require_same(self.directory, identity(self.index), progress["identity"])
@@ -63,6 +69,8 @@ class ShardWriter:
 
     def append(self, inputs: NDArray[Any], labels: NDArray[np.int64]) -> None:
         """Write rows behind those that are there."""
+        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < self.index.num_classes:
+            raise PreqError(f"'{self.index.name}' has no labels, or labels outside 0 … {self.index.num_classes - 1}")
         done = 0
         while done < len(inputs):
             shard, row = divmod(self.num_rows, self.index.shard_rows)
@@ -138,8 +146,8 @@ class ShardWriter:
             file.close()
         self._files.clear()
 
-    def finish(self) -> None:
-        """Give every file its header, and the directory its index."""
+    def finish(self, extra: Mapping[str, str]) -> None:
+        """Give every file its header, and the directory its index; `extra` fingerprints of the whole are kept too."""
         if not self.num_rows:
             raise PreqError(f"'{self.index.name}': every example is broken; there is nothing to prepare")
         index = replace(self.index, length=self.num_rows, blocks=self.blocks, skipped=self.skipped)
@@ -147,7 +155,7 @@ class ShardWriter:
             self._seal(name, self.dtype, (rows, *index.input_shape))
         self._seal("labels.npy", self.labels_dtype, (self.num_rows,))
         self.close()
-        content = {"format": FORMAT} | asdict(replace(index, digests=self._digests()))
+        content = {"format": FORMAT} | asdict(replace(index, digests={**self._digests(), **extra}))
         write_atomically(self.directory / INDEX_FILE, sealed(content | {"input_shape": list(index.input_shape)}))
         with contextlib.suppress(OSError):
             (self.directory / PROGRESS_FILE).unlink()

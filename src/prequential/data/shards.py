@@ -49,6 +49,8 @@ class Index:
     """Fingerprints of every whole block of `inputs` and `labels`."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """Fingerprints of the whole."""
+    given: str = ""
+    """A fingerprint of what was given to read: labels and, of files, their names; broken ones too."""
     skipped: int = 0
     """Examples that could not be read and were left out."""
 
@@ -95,7 +97,7 @@ def open_prepared(directory: Path) -> "MappedSequence":
     shards = tuple(_map(directory / name, dtype, (rows, *index.input_shape)) for name, rows in index.shards)
     labels = _map(directory / "labels.npy", np.dtype(index.label_dtype), (index.length,))
     heldout = open_prepared(directory / "heldout") if (directory / "heldout").is_dir() else None
-    return MappedSequence(index, shards, labels, index.length, heldout)
+    return MappedSequence(index, shards, labels, index.length, str(directory), heldout)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +131,7 @@ class MappedSequence:
     shards: tuple[MappedArray, ...]
     stored_labels: MappedArray
     length: int
+    directory: str
     heldout: "MappedSequence | None" = None
 
     def __len__(self) -> int:
@@ -152,7 +155,12 @@ class MappedSequence:
 
     @property
     def source(self) -> Mapping[str, Any] | None:
-        return self.index.source
+        return {"name": f"prepared:{self.directory}"}
+
+    @property
+    def origin(self) -> str:
+        """The name of the data it was made from."""
+        return str((self.index.source or {}).get("name", self.name))
 
     @property
     def conditioned_on(self) -> str:
@@ -160,8 +168,11 @@ class MappedSequence:
 
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
         """Copies of the rows. A run of successive positions is one copy, and what follows it is read ahead."""
-        number, rows = divmod(int(positions[0]), self.index.shard_rows)
         count = len(positions)
+        if not count:
+            return torch.from_numpy(np.empty((0, *self.input_shape), self.index.dtype))
+        self._require_within(positions)
+        number, rows = divmod(int(positions[0]), self.index.shard_rows)
         shard = self.shards[number]
         last = rows + count
         if positions[-1] - positions[0] == count - 1 and last <= len(shard.values) and _successive(positions):
@@ -176,6 +187,10 @@ class MappedSequence:
             gathered[here] = self.shards[each].values[rows_of[here]]
         return torch.from_numpy(gathered)
 
+    def _require_within(self, positions: NDArray[np.int64]) -> None:
+        if len(positions) and (positions.min() < 0 or positions.max() >= self.length):
+            raise IndexError(f"positions must lie in [0, {self.length}), got {positions.min()} to {positions.max()}")
+
     def _ask_for_next(self, shard: MappedArray, start: int, stop: int) -> None:
         """Have the system read what a sequential reader will want next, if it is entering a new window."""
         row_bytes = shard.values.strides[0]
@@ -189,6 +204,7 @@ class MappedSequence:
                 shard.mapping.madvise(mmap.MADV_WILLNEED, begin, size)
 
     def labels(self, positions: NDArray[np.int64]) -> torch.Tensor:
+        self._require_within(positions)
         return torch.from_numpy(self.stored_labels.values[positions].astype(np.int64))
 
     def take(self, length: int) -> "MappedSequence":

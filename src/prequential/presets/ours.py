@@ -2,7 +2,7 @@
 
 from prequential.learn.recipe import Recipe
 from prequential.methods import Pareto
-from prequential.presets.preset import CIFAR, PHOTOGRAPHS, Preset, Reached, replays
+from prequential.presets.preset import CIFAR, MNISTS, PHOTOGRAPHS, Preset, Reached, replays
 
 OURS = (
     Preset(
@@ -38,7 +38,7 @@ OURS = (
     ),
     Preset(
         name="best",
-        data=("*mnist*",),
+        data=MNISTS,
         description="small affine changes, forty replays, blocks that grow",
         recipe=Recipe(learning_rate=1e-3, augment=("affine",)),
         settings=replays(40, 32) | {"first_block": 8, "min_steps": 8},

@@ -55,8 +55,9 @@ class Preset:
 
 def replays(number: int, batch_size: int) -> dict[str, int]:
     """That many passes over the past, whatever the method calls them."""
-    return {"num_streams": number, "numreplays": number, "epochs": number, "batch_size": batch_size}
+    return {"num_streams": number, "num_replays": number, "epochs": number, "batch_size": batch_size}
 
 
+MNISTS = ("mnist", "fashion-mnist", "emnist-*", "rgb-mnist", "rgb-mnist:*")
 CIFAR = ("cifar10", "cifar100")
 PHOTOGRAPHS = ("imagenet", "folder:*", "list:*")

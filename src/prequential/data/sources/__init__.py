@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from prequential.data import remote
 from prequential.data.remote import RemoteFile
 from prequential.data.sequence import LoadedSequence
 from prequential.data.shards import open_prepared
@@ -80,6 +81,8 @@ def open_source(
     **options: Any,
 ) -> LoadedSequence:
     """What `load` gives, before broken examples are looked for."""
+    if not isinstance(name, str):
+        raise PreqError(f"data is asked for by name, such as 'mnist' or 'csv:table.csv', got {name}")
     source, argument = find_source(name)
     unknown = set(options) - set(DataOptions.__dataclass_fields__)
     if unknown:
@@ -95,9 +98,14 @@ def open_source(
         raise PreqError(f"order 'given' has no seed, got order_seed {order_seed}; leave one of them out")
     shuffled = (order or ("shuffled" if order_seed is not None else source.order)) == "shuffled"
     seed = whole_seed("the order seed", 0 if order_seed is None else order_seed) if shuffled else None
-    if source.name == "prepared:":
-        return _prepared(name, argument, None if order is None and order_seed is None else (seed,), data_dir)
-    request = Request(name=name, argument=argument, directory=user_directory(data_dir), order_seed=seed, options=chosen)
+    request = Request(
+        name=name,
+        argument=argument,
+        directory=user_directory(data_dir),
+        order_seed=seed,
+        order_asked=order is not None or order_seed is not None,
+        options=chosen,
+    )
     return source.read(request)
 
 
@@ -118,11 +126,11 @@ def find_source(name: str) -> tuple["Source", str]:
     return source, argument
 
 
-def _prepared(name: str, argument: str, order: tuple[int | None] | None, data_dir: str | Path | None) -> LoadedSequence:
-    data = open_prepared(Request(name=name, argument=argument, directory=user_directory(data_dir)).path())
-    if order is not None and order[0] != data.order_seed:
+def _prepared(request: Request) -> LoadedSequence:
+    data = open_prepared(request.path())
+    if request.order_asked and request.order_seed != data.order_seed:
         has = "the given order" if data.order_seed is None else f"order seed {data.order_seed}"
-        raise PreqError(f"{name} was prepared in {has}, and stays in it; leave --order and --order-seed out")
+        raise PreqError(f"{request.name} was prepared in {has}, and stays in it; leave --order and --order-seed out")
     return data
 
 
@@ -131,6 +139,8 @@ def user_directory(data_dir: str | Path | None) -> Path | None:
     named = data_dir or os.environ.get("PREQ_DATA")
     if not named:
         return None
+    if not isinstance(named, str | os.PathLike):
+        raise PreqError(f"the data directory must be a path, got {named}")
     path = Path(named)
     if not path.is_dir():
         raise PreqError(f"the data directory {path} is not there; check --data-dir or PREQ_DATA")
@@ -145,7 +155,7 @@ SOURCES = _listed(
     Source("mnist", "60,000 handwritten digits, 28×28 grey, 10 classes", mnist.mnist, mnist.mnist_directory),
     Source(
         "fashion-mnist", "60,000 pieces of clothing, 28×28 grey, 10 classes",
-        mnist.fashion, mnist.fashion_directory, mnist.FASHION_FILES,
+        mnist.fashion, mnist.fashion_directory, remote.FASHION_MNIST,
     ),
     *(
         Source(f"emnist-{split}", about, emnist.reader(split), emnist.finder(split), emnist.FILES)
@@ -177,7 +187,8 @@ SOURCES = _listed(
     Source("csv:", "a table with a header, one column of which is the label", tables.csv, options=TABLE),
     Source("npz:", "NumPy arrays: inputs and labels", archives.npz, options=(*TABLE, "array")),
     Source(
-        "hf:", "a Hugging Face data set, by name or saved to disk", hub.hub, options=(*TABLE, *IMAGES)
+        "hf:", "a Hugging Face data set, by name or saved to disk", hub.hub,
+        options=(*TABLE, "size", "crop", "skip_broken"),
     ),
-    Source("prepared:", "what preq data prepare has written", lambda request: open_prepared(request.path())),
+    Source("prepared:", "what preq data prepare has written", _prepared),
 )  # fmt: skip

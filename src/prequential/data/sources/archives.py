@@ -36,13 +36,13 @@ def npz(request: Request) -> ArraySequence:
     labels = numbered(given, f"'{labels_name}' of {path}")
     if inputs.ndim == 0 or len(inputs) != len(labels):
         raise PreqError(f"{path}: '{inputs_name}' has shape {inputs.shape}, '{labels_name}' {len(labels)} labels")
+    held_labels = None if test is None else numbered(test[1], f"'y_test' of {path}", np.unique(given))
     if inputs.dtype != np.uint8 and inputs.ndim == 2:
-        return table(request, path.stem, inputs, labels)
+        held_rows = None if test is None or held_labels is None else (test[0], held_labels)
+        return table(request, path.stem, inputs, labels, held_rows)
     if request.options.standardise not in (None, "none"):
         raise PreqError(f"{path} holds images, not a table; leave --standardise out")
-    held = None
-    if test is not None:
-        held = _as_images(test[0]), numbered(test[1], f"'y_test' of {path}", np.unique(given))
+    held = None if test is None or held_labels is None else (_as_images(test[0]), held_labels)
     data = from_arrays(_as_images(inputs), labels, heldout=held, name=path.stem, source=request.source)
     return request.ordered(data)
 
@@ -51,7 +51,12 @@ def _as_images(values: NDArray[Any]) -> NDArray[Any]:
     """Channels first: (n, height, width) gets one, (n, height, width, 1 … 4) is turned."""
     if values.dtype == np.uint8 and values.ndim == 3:
         return values[:, None]
-    if values.dtype == np.uint8 and values.ndim == 4 and values.shape[-1] <= 4 < values.shape[1]:
+    if (
+        values.dtype == np.uint8
+        and values.ndim == 4
+        and values.shape[-1] in (1, 3, 4)
+        and values.shape[1] not in (1, 3)
+    ):
         return np.ascontiguousarray(values.transpose(0, 3, 1, 2))
     return values
 

@@ -15,6 +15,7 @@ from prequential.data.sources.request import Request, find_files
 from prequential.errors import PreqError, PreqWarning
 
 IMAGENET_FOLDERS = ("imagenet", "ILSVRC2012", "ILSVRC/Data/CLS-LOC", "ILSVRC", "")
+MOST_LABELS = 10_000_000
 CLOC_FOLDERS = ("cloc", "CLOC")
 Labelled = tuple[list[str], list[int]]
 
@@ -79,6 +80,8 @@ def _files(root: Path, place: Path) -> Iterator[str]:
     for entry in _entries(place):
         if entry.is_symlink():
             _require_inside(root, Path(entry.path))
+            if entry.is_dir():
+                raise PreqError(f"{entry.path} is a link to a folder; copy the images, or remove it")
         if entry.is_dir():
             yield from _files(root, Path(entry.path))
         else:
@@ -167,6 +170,10 @@ def _from_lists(request: Request, train: Path, test: Path | None, name: str) -> 
     return _sequence(request, train.parent, rows, num_classes, name=name, heldout=held_rows)
 
 
+def _is_label(text: str) -> bool:
+    return text.isdecimal() and len(text) < 10 and int(text) <= MOST_LABELS
+
+
 def _read_list(path: Path) -> Labelled:
     paths, labels = [], []
     try:
@@ -176,8 +183,8 @@ def _read_list(path: Path) -> Labelled:
                     continue
                 separator = "," if "," in line else None
                 parts = line.strip().rsplit(separator, 1)
-                if len(parts) != 2 or not parts[1].strip().isdecimal():
-                    raise PreqError(f"{path}: line {number} is '{line.strip()[:60]}', wanted a path and a whole number")
+                if len(parts) != 2 or not _is_label(parts[1].strip()):
+                    raise PreqError(f"{path}: line {number} is '{line.strip()[:60]}', wanted a path and a class number")
                 paths.append(parts[0].strip())
                 labels.append(int(parts[1]))
     except (OSError, UnicodeDecodeError) as error:

@@ -1,5 +1,6 @@
 """Hugging Face data sets, by name or saved to disk: tables and images. Needs the extra `hf`."""
 
+import contextlib
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ def hub(request: Request) -> LoadedSequence:
     images = [column for column, feature in features.items() if type(feature).__name__ == "Image"]
     label = _label_column(features, request.options.label, name)
     if not images:
-        return _table(request, train, label, name)
+        return _table(request, train, heldout, label, name)
     if len(images) > 1:
         raise PreqError(f"{name} has {len(images)} columns of images ({', '.join(images)}); keep one")
     data = _images(request, train, images[0], label, name)
@@ -48,7 +49,9 @@ def _open(request: Request) -> tuple[Any, Any, str]:
     if not argument:
         raise PreqError("'hf:' names no data set; write hf:NAME or hf:FOLDER")
     try:
-        opened = datasets.load_from_disk(argument) if Path(argument).is_dir() else datasets.load_dataset(argument)
+        nearby = [Path(argument), *([request.directory / argument] if request.directory is not None else [])]
+        folder = next((path for path in nearby if path.is_dir()), None)
+        opened = datasets.load_dataset(argument) if folder is None else datasets.load_from_disk(str(folder))
     except Exception as error:  # the library raises many kinds
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:160]
         raise PreqError(f"the Hugging Face data set '{argument}' cannot be opened ({reason})") from None
@@ -73,8 +76,21 @@ def _label_column(features: Any, wanted: str | None, name: str) -> str:
     return str(usual[0])
 
 
-def _table(request: Request, rows: Any, label: str, name: str) -> LoadedSequence:
-    columns = []
+def _table(request: Request, train: Any, heldout: Any, label: str, name: str) -> LoadedSequence:
+    for option in ("size", "crop", "skip_broken"):
+        if option in request.options.given():
+            raise PreqError(f"{option} has no meaning for {name}, which is a table")
+    inputs, given = _rows(train, label, name)
+    held = None
+    if heldout is not None and set(train.column_names) <= set(heldout.column_names):
+        held_inputs, held_given = _rows(heldout.select_columns(train.column_names), label, name)
+        held = held_inputs, numbered(held_given, f"column '{label}' of {name}", np.unique(given))
+    return table(request, name, inputs, numbered(given, f"column '{label}' of {name}"), held)
+
+
+def _rows(rows: Any, label: str, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The inputs and the labels of a table, numbers all."""
+    columns, labels = [], np.empty(0)
     for column in rows.column_names:
         values = _column(rows, column)
         if values.dtype.kind not in "biuf" or values.ndim != 1:
@@ -82,13 +98,12 @@ def _table(request: Request, rows: Any, label: str, name: str) -> LoadedSequence
             todo = "number the classes" if column == label else "give numbers, or remove the column"
             raise PreqError(f"{name}: column '{column}' holds {kind}; {todo}")
         if column == label:
-            labels = numbered(values, f"column '{label}' of {name}")
+            labels = values
         else:
             columns.append(values.astype(np.float64))
-    for option in ("size", "crop", "workers", "skip_broken"):
-        if option in request.options.given():
-            raise PreqError(f"{option} has no meaning for {name}, which is a table")
-    return table(request, name, np.stack(columns, 1), labels)
+    if not columns:
+        raise PreqError(f"{name} has no column besides the label; there is nothing to predict from")
+    return np.stack(columns, 1), labels
 
 
 def _column(rows: Any, name: str) -> NDArray[Any]:
@@ -124,8 +139,14 @@ def _images(
         rows=encoded,
         column=column,
     )
-    size = options.size or min(LARGEST_DEFAULT_SIZE, *dimensions_of(data.content(0), data.describe(0)))
-    return replace(data, size=size)
+    return replace(data, size=options.size or _first_size(data))
+
+
+def _first_size(data: "HubImages") -> int:
+    for row in range(len(data)):
+        with contextlib.suppress(BrokenImage):
+            return min(LARGEST_DEFAULT_SIZE, *dimensions_of(data.content(row), data.describe(row)))
+    raise PreqError(f"no image of '{data.name}' can be read")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +159,8 @@ class HubImages(ImageFiles):
     def content(self, row: int) -> bytes:
         """The encoded image of a row."""
         cell = self.rows[row][self.column]
+        if cell is None:
+            raise BrokenImage(self.describe(row), "there is none")
         if cell.get("bytes") is not None:
             return bytes(cell["bytes"])
         try:

@@ -15,7 +15,8 @@ from prequential.data.sources.request import Request, find_files
 from prequential.errors import PreqError, PreqWarning
 
 BUNDLED = Path(str(files("prequential.data"))) / "files"
-FASHION_FILES = FASHION_MNIST
+FASHION_BEGINS = [9, 0, 0, 3, 0, 2, 7, 2, 5, 5]
+"""The first labels of Fashion-MNIST, whose files have the names and sizes of MNIST's."""
 MNIST_FOLDERS = ("MNIST/raw", "mnist", "")
 FASHION_FOLDERS = ("FashionMNIST/raw", "fashion-mnist", "fashion_mnist")
 STEMS = tuple(f"{part}-{what}-ubyte" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1"))
@@ -26,7 +27,10 @@ def mnist(request: Request) -> ArraySequence:
     place = mnist_directory(request.directory)
     if request.directory is not None and place == BUNDLED:
         warnings.warn(f"{request.directory} holds no MNIST files; the bundled ones are used", PreqWarning, stacklevel=4)
-    return request.ordered(_read(place, request))
+    data = _read(place, request)
+    if data.stored_labels[: len(FASHION_BEGINS)].tolist() == FASHION_BEGINS:
+        raise PreqError(f"the files in {place} are Fashion-MNIST's; ask for fashion-mnist, or name another directory")
+    return request.ordered(data)
 
 
 def mnist_directory(directory: Path | None) -> Path:
@@ -41,7 +45,7 @@ def fashion(request: Request) -> ArraySequence:
     if place is None:
         place = cache_directory() / "fashion-mnist"
         with DownloadBar() as bar:
-            for file in FASHION_FILES:
+            for file in FASHION_MNIST:
                 fetch(file, place, listener=bar)
     return request.ordered(_read(place, request))
 

@@ -74,6 +74,8 @@ class Request:
     """The user's data directory."""
     order_seed: int | None = 0
     """None: the given order."""
+    order_asked: bool = False
+    """Whether the user asked for an order, or it is the source's own."""
     options: DataOptions = field(default_factory=DataOptions)
 
     def ordered(self, data: Shuffled) -> Shuffled:

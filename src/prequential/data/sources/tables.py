@@ -31,14 +31,34 @@ def csv(request: Request) -> ArraySequence:
     return table(request, path.stem, inputs, numbered(rows[:, at], f"column '{label}' of {path}"))
 
 
-def table(request: Request, name: str, inputs: NDArray[Any], labels: NDArray[np.int64]) -> ArraySequence:
+def table(
+    request: Request,
+    name: str,
+    inputs: NDArray[Any],
+    labels: NDArray[np.int64],
+    heldout: tuple[NDArray[Any], NDArray[np.int64]] | None = None,
+) -> ArraySequence:
     """Rows of numbers as a sequence, in order and standardised as asked."""
-    data = request.ordered(from_arrays(inputs.astype(np.float64), labels, name=name, source=request.source))
-    return standardised(data, request.options.standardise or "table")
+    how = request.options.standardise or "table"
+    data = from_arrays(_numbers(inputs, name), labels, name=name, source=request.source)
+    result = standardised(request.ordered(data), how)
+    if heldout is None:
+        return result
+    # by the statistics of all training rows: held-out rows are evaluated at the end and never coded
+    rows = np.concatenate([_numbers(inputs, name), _numbers(heldout[0], name)])
+    both = from_arrays(rows, np.concatenate([labels, heldout[1]]), num_classes=data.num_classes)
+    held = standardised(both, "none" if how == "none" else "table", num_rows=len(data)).stored_inputs[len(data) :]
+    return replace(result, heldout=from_arrays(held, heldout[1], num_classes=data.num_classes, name="held-out"))
 
 
-def standardised(data: ArraySequence, how: str) -> ArraySequence:
-    """Columns with mean 0 and variance 1: over the whole table, or over the rows up to each one.
+def _numbers(inputs: NDArray[Any], name: str) -> NDArray[np.float64]:
+    if inputs.dtype.kind not in "biuf":
+        raise PreqError(f"the inputs of {name} must be numbers, got {inputs.dtype}; convert them first")
+    return inputs.astype(np.float64)
+
+
+def standardised(data: ArraySequence, how: str, num_rows: int | None = None) -> ArraySequence:
+    """Columns with mean 0 and variance 1: over the whole table (or its first rows), or over the rows up to each one.
 
     The first looks at inputs that come later; a code for labels given all inputs may do that, and says so.
     """
@@ -46,12 +66,14 @@ def standardised(data: ArraySequence, how: str) -> ArraySequence:
     if how == "none":
         return replace(data, stored_inputs=data.stored_inputs.to(torch.float32))
     if how == "table":
-        mean, variance = stored.mean(0), stored.var(0)
+        seen = stored[:num_rows]
+        mean, variance, moves = seen.mean(0), seen.var(0), seen.max(0) > seen.min(0)
     else:
         order = data.order.numpy()
         mean, variance = np.empty_like(stored), np.empty_like(stored)
         mean[order], variance[order] = _so_far(stored[order])
-    moves = variance > 1e-12 * np.square(mean)  # a column that has not moved (yet) stays at zero
+        moves = variance > 0
+    # a column that has not moved (yet) stays at zero
     scaled = (stored - mean) * np.where(moves, 1 / np.sqrt(np.where(moves, variance, 1)), 0)
     conditioned_on = ALL_INPUTS if how == "table" else data.conditioned_on
     return replace(data, stored_inputs=torch.from_numpy(scaled.astype(np.float32)), conditioned_on=conditioned_on)
@@ -62,7 +84,8 @@ def _so_far(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     counts = np.arange(1, len(values) + 1)[:, None]
     centred = values - values[0]
     mean = np.cumsum(centred, 0) / counts
-    return mean + values[0], np.maximum(np.cumsum(np.square(centred), 0) / counts - np.square(mean), 0)
+    variance = np.cumsum(np.square(centred), 0) / counts - np.square(mean)
+    return mean + values[0], np.where(variance > 1e-12 * np.square(mean), variance, 0)  # below lies rounding
 
 
 def numbered(values: NDArray[Any], what: str, known: NDArray[Any] | None = None) -> NDArray[np.int64]:
