@@ -1,7 +1,7 @@
 """Everything a run needs, built and checked before any work is done."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class Session:
         cost = cost_per_example(learner.model, learner.inputs.clean(np.zeros(2, np.int64)))
         num_heldout = 0 if heldout is None else len(heldout)
         if cost is not None and learner.recipe.average_flips:
-            cost = replace(cost, forward=2 * cost.forward)
+            cost = cost.doubled()
         return None if cost is None else cost_of(self.plan, cost, recorder.num_events, num_heldout)
 
 

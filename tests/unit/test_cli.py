@@ -146,6 +146,9 @@ def test_the_users_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
         ("run mnist json:nothing --length 64", "module 'json' has no 'nothing'"),
         ("run mnist lenet --width -1 --length 64", "width must be a number above 0, got -1.0"),
         ("plan --length 0", "length must be a whole number of at least 1, got 0"),
+        ("plan --model lenet", "a cost needs both --model and --data; give the other too, or leave both out"),
+        ("plan --model lenet --data mnits", "unknown data set 'mnits'"),
+        ("plan --model lennet --data mnist --length 64", "unknown model 'lennet'"),
         ("plan --events -1", "--events must be a whole number of at least 0, got -1"),
     ],
 )
@@ -222,6 +225,19 @@ def test_plan_lists_counts_and_checks(capsys: Captured) -> None:
     assert facts["causal"] is True
     assert preq(*["plan", "--method", "erm", "--length", "64", "--events", "0", "--heldout"]) == 0
     assert "not prequential" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("extra", [[], ["--method", "ci-cf", "--epochs", "2"], ["--average-flips"]])
+def test_plan_tells_the_cost_of_the_run_before_it_is_made(extra: list[str], capsys: Captured) -> None:
+    flags = ["--length", "200", "--batch-size", "16", "--width", "0.2", "--json", *extra]
+    assert preq("plan", "--data", "mnist", "--model", "mlp2", *flags, "--heldout") == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert preq("run", "mnist", "mlp2", *flags, "--threads", "1") == 0
+    run = json.loads(capsys.readouterr().out)
+    assert plan["flops"] == run["flops"]
+    assert 0 < plan["seconds"] < 100 * run["seconds"] + 10
+    assert preq("plan", "--data", "mnist", "--model", "mlp2", *flags[: -1 - len(extra)], *extra) == 0
+    assert "FLOPs, about" in capsys.readouterr().out.replace("held-out data)", "FLOPs")
 
 
 def test_plan_works_without_torch() -> None:

@@ -15,7 +15,7 @@ COMMANDS = {
     "encode": "the same, with the labels written as a bitstream of that length",
     "decode": "get the labels back from a bitstream and the inputs",
     "verify": "prove a saved run: encode, decode without labels, compare",
-    "plan": "list, count and check what a method would do; no model is run",
+    "plan": "list, count, check and cost what a method would do, before anything runs",
     "models": "the models there are, with parameters and FLOPs for a data set",
     "data": "the data sets there are; preq data prepare NAME writes one into mapped files",
     "presets": "settings that belong together, and the codelengths they reached",

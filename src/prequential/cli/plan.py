@@ -3,24 +3,39 @@
 import json
 from dataclasses import asdict, dataclass
 from itertools import islice
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from prequential.cli.parse import UNSET, Whole, parse
-from prequential.cli.settings import MethodFlags, method_from
-from prequential.errors import require_count
+from prequential.cli.job import data_name
+from prequential.cli.parse import UNSET, Count, Real, Text, Whole, Word, default, parse
+from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
+from prequential.cli.source import SourceFlags
+from prequential.errors import PreqError, require_count
 from prequential.events import Calibrate, Event, Predict, Train
+from prequential.learn.recipe import Recipe
 from prequential.plan import Plan
 from prequential.presets import find_preset
 
+if TYPE_CHECKING:
+    from prequential.data.sequence import LoadedSequence
+
 
 @dataclass(frozen=True, kw_only=True)
-class PlanFlags(MethodFlags):
-    """List, count and check the events of a method. No model is run and no data is read.
+class PlanFlags(SourceFlags, RecipeFlags, MethodFlags):
+    """List, count and check the events of a method. With --data and --model also their cost: FLOPs, and the time it
+    would take on this device, from a few steps that are measured.
 
     `preq plan --method ci-fs --length 60000`
     """
 
-    length: Whole = 60_000
+    data: Annotated[Word, UNSET] = None
+    """The data set; its length is taken unless --length is given."""
+    model: Annotated[Word, UNSET] = None
+    """The model whose cost is estimated."""
+    width: Real = 1.0
+    """Scale the model's layers."""
+    device: Text = "cpu"
+    """Where the time is measured: cpu, cuda, cuda:1, ..."""
+    length: Annotated[Count, default("60000, or the data's")] = None
     """Labels in the sequence."""
     events: Whole = 12
     """How many events to list."""
@@ -34,12 +49,18 @@ def main_plan(arguments: list[str]) -> int:
     """Parse, check, print."""
     flags = parse(PlanFlags, "plan", arguments)
     require_count("--events", flags.events, at_least=0)
-    plan = Plan(method_from(flags, find_preset(flags.preset)), flags.length, flags.plan_seed, heldout=flags.heldout)
+    if (flags.model is None) != (flags.data is None):
+        raise PreqError("a cost needs both --model and --data; give the other too, or leave both out")
+    preset = find_preset(flags.preset, data_name(flags.data or "", flags.data_dir), flags.model or "")
+    data = None if flags.data is None else _load(flags)
+    length = flags.length if flags.length is not None else 60_000 if data is None else len(data)
+    plan = Plan(method_from(flags, preset), length, flags.plan_seed, heldout=flags.heldout)
     plan.check()
     counts = plan.counts()
+    cost = {} if data is None else _cost(flags, plan, data, recipe_from(preset, flags))
     if flags.json:
         facts = {"method": plan.method.name, "length": plan.length, "plan_seed": plan.seed, "digest": plan.digest()}
-        print(json.dumps(facts | {"prequential": plan.method.prequential, "causal": True} | asdict(counts)))
+        print(json.dumps(facts | {"prequential": plan.method.prequential, "causal": True} | asdict(counts) | cost))
         return 0
     for number, event in enumerate(islice(plan.events(), flags.events)):
         print(f"{number:>10,}  {describe(event)}")
@@ -55,7 +76,60 @@ def main_plan(arguments: list[str]) -> int:
         f"  train      {counts.trains:>10,} events {counts.trained_examples:>14,} examples"
         f"  ({counts.trained_examples / plan.length:.1f} per label)"
     )
+    if cost:
+        flops = "–" if cost["flops"] is None else f"{cost['flops']:.3g}"
+        apart = f" (+ {cost['heldout_flops']:.2g} for held-out data)" if cost["heldout_flops"] else ""
+        print(
+            f"  cost       {flops} FLOPs{apart}, about {_duration(cost['seconds'])} on {cost['device']} "
+            f"({cost['train_step_seconds'] * 1e3:.3g} ms per training step of {cost['batch_size']})"
+        )
     return 0
+
+
+def _load(flags: PlanFlags) -> "LoadedSequence":
+    from prequential.data.sources import load
+
+    assert flags.data is not None
+    data = load(flags.data, **flags.options())
+    return data if flags.length is None else data.take(flags.length)
+
+
+def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) -> dict[str, Any]:
+    """What the plan costs with this model on this device."""
+    from prequential.learn.environment import find_device, find_num_threads, num_threads
+    from prequential.learn.estimate import estimate
+    from prequential.session import prepare
+
+    assert flags.model is not None
+    find_device(flags.device)
+    session = prepare(
+        flags.model, data, plan.method, recipe, seed=0, plan_seed=plan.seed, width=flags.width, device=flags.device
+    )
+    with num_threads(find_num_threads("auto", session.learner)):
+        found = estimate(plan, session.learner)
+    flops: dict[str, Any] = found.flops or {"code": None, "heldout": 0.0}
+    return {
+        "flops": flops["code"],
+        "heldout_flops": flops["heldout"],
+        "seconds": found.seconds,
+        "train_step_seconds": found.train_step_seconds,
+        "batch_size": found.batch_size,
+        "device": flags.device,
+    }
+
+
+def _duration(seconds: float) -> str:
+    """A time as people say it.
+
+    Example:
+        >>> _duration(75), _duration(3.2), _duration(9000)
+        ('1 min 15 s', '3.2 s', '2 h 30 min')
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def describe(event: Event) -> str:

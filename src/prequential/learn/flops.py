@@ -20,6 +20,10 @@ class ExampleCost:
     train: float
     """Forward and backward."""
 
+    def doubled(self) -> "ExampleCost":
+        """Where each prediction takes two forward passes."""
+        return ExampleCost(2 * self.forward, self.train)
+
     def of(self, counts: Counts) -> float:
         """FLOPs of everything counted: predictions, calibrations without logits at hand, training."""
         evaluated = counts.predicted_examples + counts.recomputed_examples

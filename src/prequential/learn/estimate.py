@@ -1,0 +1,59 @@
+"""What a plan will cost on this device: FLOPs counted, seconds measured on a few steps."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from prequential.learn.flops import cost_of, cost_per_example
+from prequential.learn.learner import Learner
+from prequential.plan import Plan
+
+WARM_UP, MEASURED = 2, 5
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """FLOPs and seconds of a whole plan."""
+
+    flops: dict[str, float] | None
+    """`code`, and apart from it `heldout`; None where torch cannot count."""
+    seconds: float
+    train_step_seconds: float
+    batch_size: int
+    """Of the training steps that were measured: the plan's mean."""
+
+
+def estimate(plan: Plan, learner: Learner) -> Estimate:
+    """Cost of a plan under a learner, which is trained a few steps on the way: use one that is made for this."""
+    counts = plan.counts()
+    heldout = learner.data.heldout
+    batch_size = max(2, round(counts.trained_examples / max(counts.trains, 1)))
+    positions = np.arange(batch_size) % len(learner.data)
+    labels = torch.zeros(batch_size, dtype=torch.int64, device=learner.device)
+    train = _seconds(lambda: learner.train(positions, labels, 0), learner.device)
+    span = min(batch_size, len(learner.data))
+    predict = _seconds(lambda: learner.predict(0, span), learner.device)
+    evaluated = counts.predicted_examples + counts.recomputed_examples
+    if heldout is not None and counts.evaluates:
+        evaluated += len(heldout)
+    seconds = counts.trained_examples / batch_size * train + evaluated / span * predict
+    cost = cost_per_example(learner.model, learner.inputs.clean(np.zeros(2, np.int64)))
+    if cost is not None and learner.recipe.average_flips:
+        cost = cost.doubled()
+    flops = None if cost is None else cost_of(plan, cost, None, 0 if heldout is None else len(heldout))
+    return Estimate(flops, seconds, train, batch_size)
+
+
+def _seconds(step: Callable[[], object], device: torch.device) -> float:
+    """The median time of a step."""
+    times = []
+    for _ in range(WARM_UP + MEASURED):
+        begin = time.perf_counter()
+        step()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        times.append(time.perf_counter() - begin)
+    return float(np.median(times[WARM_UP:]))
