@@ -94,4 +94,6 @@ def check_model(factory: str | ModelFactory, input_shape: tuple[int, ...], num_c
         together = first(inputs)
         assert torch.equal(together, first(inputs)), f"{name}: two predictions of one input differ"
         alone = torch.cat([first(row[None]) for row in inputs])
-    torch.testing.assert_close(alone, together, msg=f"{name}: a prediction depends on the rest of its batch")
+    rounding = 1e-5 * max(1.0, float(together.abs().max()))
+    close = torch.allclose(alone, together, rtol=1e-4, atol=rounding)
+    assert close, f"{name}: a prediction depends on the rest of its batch"

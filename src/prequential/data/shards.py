@@ -171,11 +171,14 @@ class MappedSequence:
         count = len(positions)
         if not count:
             return torch.from_numpy(np.empty((0, *self.input_shape), self.index.dtype))
-        self._require_within(positions)
-        number, rows = divmod(int(positions[0]), self.index.shard_rows)
+        first, stop = int(positions[0]), int(positions[-1]) + 1
+        successive = stop - first == count and _successive(positions)
+        if not (successive and first >= 0 and stop <= self.length):
+            self._require_within(positions)
+        number, rows = divmod(first, self.index.shard_rows)
         shard = self.shards[number]
         last = rows + count
-        if positions[-1] - positions[0] == count - 1 and last <= len(shard.values) and _successive(positions):
+        if successive and last <= len(shard.values):
             self._ask_for_next(shard, rows, last)
             return torch.from_numpy(shard.values[rows:last].copy())
         if len(self.shards) == 1:
