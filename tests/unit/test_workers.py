@@ -52,6 +52,8 @@ def test_the_pixels_are_the_same_for_any_number_of_workers_and_order_of_taking(f
                 assert np.array_equal(images, expected[number])
                 assert not broken
                 assert coming[number].result()[0] is images
+    odd = Job(batches[1][1].path, np.int64(16), 7, np.int64(6))  # type: ignore[arg-type]
+    assert np.array_equal(pool.submit([odd]).result()[0][0], expected[1][1]), "numbers of NumPy will do"
     draws = uniforms(7, np.arange(4) + 4 * 6).tolist()
     job = batches[1][1]
     assert np.array_equal(expected[1][1], decode_random(Path(job.path).read_bytes(), 16, "x", draws))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +64,8 @@ _values_of = attrgetter(*(field.name for field in fields(Job)))
 
 def describe(start: int, num_rows: int, jobs: Sequence[Job]) -> bytes:
     """A piece: its first row, the rows of the whole batch, its jobs; JSON, ended by a zero byte."""
-    return json.dumps([start, num_rows, [_values_of(job) for job in jobs]]).encode() + b"\0"
+    content = [start, num_rows, [_values_of(job) for job in jobs]]
+    return json.dumps(content, default=methodcaller("item")).encode() + b"\0"  # numbers of NumPy become plain ones
 
 
 def decode_job(job: Job, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:

@@ -144,7 +144,7 @@ class DecodePool:
             self._require_usable()
             if self._crew is None:
                 return Batch(partial(_decode_here, tuple(jobs)))
-            return self._submit(self._crew, jobs, sizes.pop())
+            return self._submit(self._crew, jobs, int(sizes.pop()))
 
     def _submit(self, crew: _Crew, jobs: Sequence[Job], size: int) -> Batch:
         piece_size = max(1, min(_PIECE_SIZE, len(jobs) // (2 * self.num_workers)))

@@ -1,7 +1,7 @@
 """The paper's own settings: the centre of every interval it samples (its appendix, Experimental Details)."""
 
 from prequential.learn.recipe import Recipe
-from prequential.presets.preset import CIFAR, PHOTOGRAPHS, Preset, Reached, replays
+from prequential.presets.preset import CIFAR, PHOTOGRAPHS, Preset, on_h200, replays
 
 PAPER = (
     Preset(
@@ -20,20 +20,8 @@ PAPER = (
         ),
         settings=replays(50, 64),
         reached=(
-            Reached(
-                nats=38890,
-                seeds=1,
-                where="H200, torch 2.11",
-                when="2026-11-15",
-                command="preq run cifar10 vggpp --preset paper --device cuda",
-            ),
-            Reached(
-                nats=128174,
-                seeds=1,
-                where="H200, torch 2.11",
-                when="2026-11-15",
-                command="preq run cifar100 vggpp --preset paper --device cuda",
-            ),
+            on_h200(38890, "cifar10 vggpp --preset paper"),
+            on_h200(128174, "cifar100 vggpp --preset paper"),
         ),
     ),
     Preset(
@@ -82,20 +70,8 @@ PAPER = (
         ),
         settings=replays(50, 32),
         reached=(
-            Reached(
-                nats=3574,
-                seeds=1,
-                where="H200, torch 2.11",
-                when="2026-11-15",
-                command="preq run mnist lenet --preset paper --device cuda",
-            ),
-            Reached(
-                nats=2186,
-                seeds=1,
-                where="H200, torch 2.11",
-                when="2026-11-15",
-                command="preq run mnist mnistnet --preset paper --device cuda",
-            ),
+            on_h200(3574, "mnist lenet --preset paper"),
+            on_h200(2186, "mnist mnistnet --preset paper"),
         ),
     ),
 )

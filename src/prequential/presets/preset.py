@@ -24,6 +24,20 @@ class Reached:
     standard_error: float | None = None
 
 
+def on_h200(nats: float, run: str) -> Reached:
+    """A codelength of one run on an H200 (`experiments/presets.txt`)."""
+    return Reached(
+        nats=nats, seeds=1, where="H200, torch 2.11", when="2026-11-15", command=f"preq run {run} --device cuda"
+    )
+
+
+def on_cpu(nats: float, run: str, *, seeds: int = 1) -> Reached:
+    """A codelength on two CPU cores; the README's tables name the same commands."""
+    return Reached(
+        nats=nats, seeds=seeds, where="2 CPU cores, torch 2.13", when="2026-11-15", command=f"preq run {run}"
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Preset:
     """A recipe, and the settings of the methods that have them."""
