@@ -2,8 +2,8 @@
 
     python benchmarks/decode.py FOLDER
 
-The bare processes each decode every k-th file and throw the pixels away; their rates are added, so that none
-waits for the slowest. The pool is started beforehand and kept a few batches ahead. The two take turns; the ratio
+The bare processes each decode every k-th file and throw the pixels away. The pool is started beforehand and kept a
+few batches ahead. Both are timed until the last image of all is decoded. The two take turns; the ratio
 is the median over rounds. Exits with status 1 if it is below 0.9. Beside it stands the ratio of the processor time
 per image (the pool's includes the parent's), which other work on the machine moves less.
 
@@ -39,25 +39,27 @@ def jobs_of(folder: Path, size: int, key: int | None) -> list[Job]:
 
 
 def serve_bare(arguments: argparse.Namespace) -> None:
-    """Per line read, one pass over this process's share, and its rate printed."""
+    """Per line read, one pass over this process's share."""
     shares = {
         name: jobs_of(arguments.folder, arguments.size, key)[arguments.bare :: arguments.workers]
         for name, key in KEYS.items()
     }
     for line in sys.stdin:
-        share = shares[line.strip()]
-        begin = time.perf_counter()
-        for job in share:
+        for job in shares[line.strip()]:
             decode_job(job)
-        print(len(share) / (time.perf_counter() - begin), flush=True)
+        print("done", flush=True)
 
 
-def bare_rate(processes: list["subprocess.Popen[str]"], name: str) -> float:
+def bare_rate(processes: list["subprocess.Popen[str]"], name: str, num_images: int) -> float:
+    begin = time.perf_counter()
     for process in processes:
         assert process.stdin is not None
         process.stdin.write(f"{name}\n")
         process.stdin.flush()
-    return sum(float(process.stdout.readline()) for process in processes if process.stdout is not None)
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "done\n"
+    return num_images / (time.perf_counter() - begin)
 
 
 def pool_rate(pool: DecodePool, jobs: list[Job], batch_size: int, num_ahead: int) -> float:
@@ -103,7 +105,7 @@ def measure_round(arguments: argparse.Namespace, name: str, jobs: list[Job]) -> 
         groups = [p.pid for p in processes], [os.getpid(), *(p.pid for p in pool._crew.processes.values())]
         for _ in range(2):
             before = [processor_seconds(pids) for pids in groups]
-            bare = bare_rate(processes, name)
+            bare = bare_rate(processes, name, len(jobs))
             pooled = pool_rate(pool, jobs, arguments.batch_size, arguments.ahead)
             used = [processor_seconds(pids) - start for pids, start in zip(groups, before, strict=True)]
     for process in processes:
@@ -137,7 +139,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--ahead", type=int, default=4, help="batches on the way beside the one waited for")
-    parser.add_argument("--rounds", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=24)
     parser.add_argument("--out", type=Path, help="also write the table into this file")
     parser.add_argument("--bare", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -150,7 +152,8 @@ def main() -> None:
         f"size {arguments.size}, {arguments.rounds} rounds, {platform.machine()}, Python {platform.python_version()}, "
         f"numpy {np.__version__}, Pillow {PIL.__version__}, libjpeg-turbo {features.version('libjpeg_turbo')}"
     )
-    print("\n".join(lines[-2:]))
+    lines.append("command: python benchmarks/decode.py FOLDER")
+    print("\n".join(lines[-3:]))
     if arguments.out is not None:
         arguments.out.write_text("\n".join(lines) + "\n")
     if worst < LIMIT:
