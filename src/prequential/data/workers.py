@@ -73,7 +73,7 @@ class _Crew:
                 self._start(tickets)
         except OSError as error:
             self.stop()
-            raise PreqError(f"a decoding worker could not be started: {error}; use num_workers=0") from error
+            raise PreqError(f"a decoding worker could not be started: {error}; try --workers 0") from error
         finally:
             os.close(tickets)
 
@@ -213,7 +213,7 @@ class DecodePool:
     def _fail(self, process: subprocess.Popen[bytes]) -> None:
         status = process.wait()
         how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-        self._problem = f"a decoding worker (process {process.pid}) {how}; start again, or use num_workers=0"
+        self._problem = f"a decoding worker (process {process.pid}) {how}; start again, or try --workers 0"
         if self._stop is not None:
             self._stop()
         raise PreqError(self._problem)
