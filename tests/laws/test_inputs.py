@@ -129,6 +129,8 @@ def test_what_was_told_is_what_is_read(method: Method) -> None:
     notes = data.__dict__["notes"]
     assert notes["read"][: len(notes["told"])] == notes["told"]
     assert len(notes["read"]) <= len(notes["told"]) + 1, "one more, to count FLOPs"
+    keys = [key for _, key in notes["told"] if key is not None]
+    assert len(set(keys)) == len(keys), "every training event has crops of its own"
 
 
 def test_only_training_sees_the_training_view() -> None:

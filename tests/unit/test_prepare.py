@@ -144,17 +144,18 @@ def test_a_full_disk_is_one_line_and_the_work_goes_on(tmp_path: Path, monkeypatc
     assert again[0] > 0
 
 
-def test_killed_in_the_middle(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("seconds", "done"), [(-1.0, 40), (60.0, 0)])
+def test_killed_in_the_middle(tmp_path: Path, seconds: float, done: int) -> None:
     code = (
         "import os, signal, sys, numpy as np, prequential.data.prepare as p, prequential.data.shard_writer as w\n"
         "from tests.unit.test_prepare import sequence\n"
-        "p.BYTES_AT_ONCE, w.SECONDS_BETWEEN_SAVES = 30, -1.0\n"
+        f"p.BYTES_AT_ONCE, w.SECONDS_BETWEEN_SAVES = 30, {seconds}\n"
         "p.prepare(sequence(100), sys.argv[1], listener=lambda d, *_: d < 50 or os.kill(os.getpid(), signal.SIGKILL))\n"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)]).returncode == -9
     again: list[int] = []
     assert same(sequence(100), prepare(sequence(100), tmp_path, listener=lambda done, *_: again.append(done)))
-    assert again[0] >= 40
+    assert done <= again[0] <= done + 10
 
 
 def test_broken_images_are_left_out_and_counted(tmp_path: Path) -> None:

@@ -67,7 +67,8 @@ def standardised(data: ArraySequence, how: str, num_rows: int | None = None) -> 
         return replace(data, stored_inputs=data.stored_inputs.to(torch.float32))
     if how == "table":
         seen = stored[:num_rows]
-        mean, variance, moves = seen.mean(0), seen.var(0), seen.max(0) > seen.min(0)
+        mean, variance = seen.mean(0), seen.var(0)
+        moves = (seen.max(0) > seen.min(0)) & (variance > 0)  # the first against rounding, the second against underflow
     else:
         order = data.order.numpy()
         mean, variance = np.empty_like(stored), np.empty_like(stored)
