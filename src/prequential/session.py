@@ -4,14 +4,12 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from prequential.data.augment import require_fits
 from prequential.data.sequence import INPUTS_SO_FAR, DataSequence
 from prequential.errors import PreqError, whole_seed
 from prequential.events import Train
 from prequential.learn.environment import environment, find_device
-from prequential.learn.flops import cost_of, cost_per_example
+from prequential.learn.estimate import flops_of
 from prequential.learn.learner import Learner
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method, ReplayStreams
@@ -32,21 +30,14 @@ class Session:
 
     def result(self, recorder: Recorder) -> dict[str, Any]:
         """What a record says of the settings and of how the run went."""
+        is_over = recorder.status in ("finished", "diverged")
         return self.facts | {
             "status": recorder.status,
             "heldout": recorder.heldout,
-            "flops": self._flops(recorder) if recorder.status in ("finished", "diverged") else None,
+            "flops": flops_of(self.plan, self.learner, recorder.num_events) if is_over else None,
             "seconds": recorder.seconds,
             "environment": environment(self.learner.device),
         }
-
-    def _flops(self, recorder: Recorder) -> dict[str, float] | None:
-        learner, heldout = self.learner, self.learner.data.heldout
-        cost = cost_per_example(learner.model, learner.inputs.clean(np.zeros(2, np.int64)))
-        num_heldout = 0 if heldout is None else len(heldout)
-        if cost is not None and learner.recipe.average_flips:
-            cost = cost.doubled()
-        return None if cost is None else cost_of(self.plan, cost, recorder.num_events, num_heldout)
 
 
 def prepare(

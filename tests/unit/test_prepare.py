@@ -308,3 +308,33 @@ def test_stopping_at_once_still_counts(tmp_path: Path, monkeypatch: pytest.Monke
     again: list[int] = []
     assert same(data, prepare(data, tmp_path, listener=lambda done, *_: again.append(done)))
     assert again[0] == 50, "no time had passed for a regular save"
+
+
+@pytest.mark.parametrize("fails_in", ["append", "commit"])
+def test_stopping_inside_a_span_writes_no_row_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_in: str
+) -> None:
+    monkeypatch.setattr("prequential.data.prepare.BYTES_AT_ONCE", 30)
+    monkeypatch.setattr(shards_module, "SHARD_BYTES", 39)  # a span of ten rows crosses into the next shard
+    data, real, calls = sequence(100), os.pwrite, [0]
+
+    def pwrite(file: int, content: Any, offset: int) -> int:
+        calls[0] += 1
+        if fails_in == "append" and calls[0] == 7:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(file, content, offset)
+
+    commit = writer_module.ShardWriter.commit
+
+    def commit_or_stop(self: writer_module.ShardWriter, *, num_read: int, skipped: int) -> None:
+        if calls[0] > 6:
+            raise KeyboardInterrupt
+        commit(self, num_read=num_read, skipped=skipped)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", pwrite)
+        if fails_in == "commit":
+            patch.setattr(writer_module.ShardWriter, "commit", commit_or_stop)
+        with pytest.raises((PreqError, KeyboardInterrupt)):
+            prepare(data, tmp_path)
+    assert same(data, prepare(data, tmp_path))

@@ -47,10 +47,7 @@ class Job:
 
     def load(self) -> "LoadedSequence":
         """The data, in order, cut to length."""
-        from prequential.data.sources import load
-
-        data = load(self.flags.data, **self.flags.options())
-        return data if self.flags.length is None else data.take(self.flags.length)
+        return self.flags.load(self.flags.data, self.flags.length)
 
     def arguments(self) -> dict[str, Any]:
         """What `run` and `encode` take besides model and data."""

@@ -40,11 +40,10 @@ def main_models(arguments: list[str]) -> int:
     flags = parse(ModelFlags, "models", arguments)
     import torch
 
-    from prequential.data.sources import load
     from prequential.learn.flops import cost_per_example
     from prequential.models import MODELS, build, summary_of
 
-    data = load(flags.data, **flags.options())
+    data = flags.load(flags.data)
     table = Table("model", "what it is", box=None)
     table.add_column("parameters", justify="right")
     table.add_column("FLOPs per training example", justify="right")

@@ -52,7 +52,7 @@ def main_plan(arguments: list[str]) -> int:
     if (flags.model is None) != (flags.data is None):
         raise PreqError("a cost needs both --model and --data; give the other too, or leave both out")
     preset = find_preset(flags.preset, data_name(flags.data or "", flags.data_dir), flags.model or "")
-    data = None if flags.data is None else _load(flags)
+    data = None if flags.data is None else flags.load(flags.data, flags.length)
     length = flags.length if flags.length is not None else 60_000 if data is None else len(data)
     plan = Plan(method_from(flags, preset), length, flags.plan_seed, heldout=flags.heldout)
     plan.check()
@@ -86,22 +86,13 @@ def main_plan(arguments: list[str]) -> int:
     return 0
 
 
-def _load(flags: PlanFlags) -> "LoadedSequence":
-    from prequential.data.sources import load
-
-    assert flags.data is not None
-    data = load(flags.data, **flags.options())
-    return data if flags.length is None else data.take(flags.length)
-
-
 def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) -> dict[str, Any]:
     """What the plan costs with this model on this device."""
-    from prequential.learn.environment import find_device, find_num_threads, num_threads
+    from prequential.learn.environment import find_num_threads, num_threads
     from prequential.learn.estimate import estimate
     from prequential.session import prepare
 
     assert flags.model is not None
-    find_device(flags.device)
     session = prepare(
         flags.model, data, plan.method, recipe, seed=0, plan_seed=plan.seed, width=flags.width, device=flags.device
     )

@@ -53,6 +53,13 @@ class SourceFlags(PlaceFlags):
         given = {name: value for name in OPTIONS if (value := getattr(self, name)) is not None and value is not False}
         return {"order": self.order, "order_seed": self.order_seed, "data_dir": self.data_dir, **given}
 
+    def load(self, name: str, length: int | None = None) -> "LoadedSequence":
+        """The data of that name, in order, cut to length."""
+        from prequential.data.sources import load
+
+        data = load(name, **self.options())
+        return data if length is None else data.take(length)
+
 
 def source_arguments(source: Mapping[str, Any], data_dir: str | None) -> list[str]:
     """The arguments that make a command read that source.

@@ -66,7 +66,7 @@ def prepare(
         try:
             _write_all(writer, data, skip_broken, listener or (lambda *_: None))
         except BaseException:
-            with contextlib.suppress(PreqError, OSError):  # what was written should count
+            with contextlib.suppress(PreqError, OSError):  # what was committed should count
                 writer.save()
             raise
         finally:
@@ -134,15 +134,15 @@ def _write_all(writer: ShardWriter, data: DataSequence, skip_broken: bool, liste
     read_whole = getattr(data, "read", None) if skip_broken else None
     listener(writer.num_read, len(data), writer.skipped)
     for positions in spans():
-        labels = data.labels(positions).numpy()
+        labels, num_broken = data.labels(positions).numpy(), 0
         if read_whole is None:
             writer.append(data.inputs(positions).numpy(), labels)
         else:
             images, broken = read_whole(positions)
             good = np.setdiff1d(np.arange(len(positions)), [row for row, _ in broken])
             writer.append(images[good], labels[good])
-            writer.skipped += len(broken)
-        writer.num_read += len(positions)
+            num_broken = len(broken)
+        writer.commit(num_read=writer.num_read + len(positions), skipped=writer.skipped + num_broken)
         writer.save_if_due()
         listener(writer.num_read, len(data), writer.skipped)
     writer.save()

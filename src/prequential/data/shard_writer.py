@@ -49,6 +49,7 @@ class ShardWriter:
         self.row_bytes = self.dtype.itemsize * int(np.prod(index.input_shape))
         self.num_read = self.num_rows = self.skipped = 0
         self.blocks: dict[str, list[str]] = {"inputs": [], "labels": []}
+        self.commit(num_read=0, skipped=0)
         self._partial = {name: new_block() for name in self.blocks}
         self._files: dict[str, Any] = {}
         self._last_save = time.monotonic()
@@ -59,13 +60,19 @@ class ShardWriter:
 
     def _resume(self, progress: dict[str, Any]) -> None:
         require_same(self.directory, identity(self.index), progress["identity"])
-        self.num_read, self.num_rows = progress["num_read"], progress["num_rows"]
-        self.skipped, self.blocks = progress["skipped"], progress["blocks"]
+        self.num_rows, self.blocks = progress["num_rows"], progress["blocks"]
+        self.commit(num_read=progress["num_read"], skipped=progress["skipped"])
         begin = len(self.blocks["inputs"]) * BLOCK_ROWS
         for row in range(begin, self.num_rows, max(1, BYTES_AT_ONCE // self.row_bytes)):
             stop = min(row + max(1, BYTES_AT_ONCE // self.row_bytes), self.num_rows)
             for name, content in (("inputs", self._read_rows(row, stop)), ("labels", self._read_labels(row, stop))):
                 self._partial[name].update(content)
+
+    def commit(self, *, num_read: int, skipped: int) -> None:
+        """Say how much was read for the rows that are here. Only this is saved: work may stop inside an `append`."""
+        blocks = {name: list(digests) for name, digests in self.blocks.items()}
+        self.num_read, self.skipped = num_read, skipped
+        self._committed = {"num_read": num_read, "num_rows": self.num_rows, "skipped": skipped, "blocks": blocks}
 
     def append(self, inputs: NDArray[Any], labels: NDArray[np.int64]) -> None:
         """Write rows behind those that are there."""
@@ -135,9 +142,7 @@ class ShardWriter:
         for name, file in self._files.items():
             with writing(self.directory / name):
                 os.fsync(file.fileno())
-        names = ("num_read", "num_rows", "skipped", "blocks")
-        progress = {"identity": identity(self.index)} | {name: getattr(self, name) for name in names}
-        write_atomically(self.directory / PROGRESS_FILE, sealed(progress))
+        write_atomically(self.directory / PROGRESS_FILE, sealed({"identity": identity(self.index)} | self._committed))
         self._last_save = time.monotonic()
 
     def close(self) -> None:

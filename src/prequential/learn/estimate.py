@@ -40,11 +40,17 @@ def estimate(plan: Plan, learner: Learner) -> Estimate:
     if heldout is not None and counts.evaluates:
         evaluated += len(heldout)
     seconds = counts.trained_examples / batch_size * train + evaluated / span * predict
+    return Estimate(flops_of(plan, learner), seconds, train, batch_size)
+
+
+def flops_of(plan: Plan, learner: Learner, num_events: int | None = None) -> dict[str, float] | None:
+    """FLOPs of the first events of a plan (default: all): `code`, and apart from it `heldout`."""
     cost = cost_per_example(learner.model, learner.inputs.clean(np.zeros(2, np.int64)))
-    if cost is not None and learner.recipe.average_flips:
-        cost = cost.doubled()
-    flops = None if cost is None else cost_of(plan, cost, None, 0 if heldout is None else len(heldout))
-    return Estimate(flops, seconds, train, batch_size)
+    if cost is None:
+        return None
+    heldout = learner.data.heldout
+    cost = cost.doubled() if learner.recipe.average_flips else cost
+    return cost_of(plan, cost, num_events, 0 if heldout is None else len(heldout))
 
 
 def _seconds(step: Callable[[], object], device: torch.device) -> float:

@@ -1,15 +1,28 @@
 """Our settings: `default`, good on any machine, and `best`, the shortest codes we have found."""
 
+from dataclasses import replace
+
 from prequential.learn.recipe import Recipe
 from prequential.methods import Pareto
 from prequential.presets.preset import CIFAR, MNISTS, PHOTOGRAPHS, Preset, on_cpu, on_h200, replays
+
+TABLE = Recipe(learning_rate=1e-3, ema_step_size=0.5, weight_decay=1e-2)
+BEST_CIFAR = Recipe(
+    learning_rate=2e-3,
+    eps=1e-2,
+    weight_decay=0.2,
+    ema_step_size=3e-3,
+    label_smoothing=0.02,
+    augment=("flip", "shift:2"),
+    average_flips=True,
+)
 
 OURS = (
     Preset(
         name="default",
         data=("csv:*",),
         description="tables: gentle steps, a fast average, four replays",
-        recipe=Recipe(learning_rate=1e-3, ema_step_size=0.5, weight_decay=1e-2),
+        recipe=TABLE,
         settings=replays(4, 16),
         reached=(on_cpu(20_558, "csv:elec.csv mlp2 --label label --order given", seeds=3),),
     ),
@@ -45,15 +58,7 @@ OURS = (
         name="best",
         data=("cifar10",),
         description="shift and cutout, averaged over flips, strong weight decay, eighty replays, blocks that grow",
-        recipe=Recipe(
-            learning_rate=2e-3,
-            eps=1e-2,
-            weight_decay=0.2,
-            ema_step_size=3e-3,
-            label_smoothing=0.02,
-            augment=("flip", "shift:2", "cutout:8"),
-            average_flips=True,
-        ),
+        recipe=replace(BEST_CIFAR, augment=("flip", "shift:2", "cutout:8")),
         settings=replays(80, 64) | {"first_block": 8, "min_steps": 8},
         reached=(on_h200(19610, "cifar10 vggpp --preset best"),),
     ),
@@ -61,15 +66,7 @@ OURS = (
         name="best",
         data=("cifar100",),
         description="shift, averaged over flips, strong weight decay, sixty replays, blocks that grow",
-        recipe=Recipe(
-            learning_rate=2e-3,
-            eps=1e-2,
-            weight_decay=0.2,
-            ema_step_size=3e-3,
-            label_smoothing=0.02,
-            augment=("flip", "shift:2"),
-            average_flips=True,
-        ),
+        recipe=BEST_CIFAR,
         settings=replays(60, 64) | {"first_block": 16, "min_steps": 8},
         reached=(on_h200(87481, "cifar100 vggpp --preset best"),),
     ),
@@ -77,7 +74,7 @@ OURS = (
         name="best",
         data=("csv:*",),
         description="tables in time order: as default, replaying what is recent more often (Pareto ages)",
-        recipe=Recipe(learning_rate=1e-3, ema_step_size=0.5, weight_decay=1e-2),
+        recipe=TABLE,
         settings=replays(4, 16) | {"age_law": Pareto(2000.0)},
         reached=(on_cpu(20_110, "csv:elec.csv mlp2 --label label --order given --preset best", seeds=3),),
     ),

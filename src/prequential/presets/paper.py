@@ -1,23 +1,27 @@
 """The paper's own settings: the centre of every interval it samples (its appendix, Experimental Details)."""
 
+from dataclasses import replace
+
 from prequential.learn.recipe import Recipe
 from prequential.presets.preset import CIFAR, PHOTOGRAPHS, Preset, on_h200, replays
+
+MNIST = Recipe(
+    learning_rate=5.5e-4,
+    eps=1e-2,
+    weight_decay=1e-2,
+    ema_step_size=1e-2,
+    ema_warmup=False,
+    fast_statistics=False,
+    label_smoothing=1e-3,
+)
+IMAGENET = replace(MNIST, ema_step_size=3.2e-3, label_smoothing=0.01, augment=("flip", "randaugment"))
 
 PAPER = (
     Preset(
         name="paper",
         data=CIFAR,
         description="the paper to the letter: flips; the centre of every interval it samples for CIFAR",
-        recipe=Recipe(
-            learning_rate=5.5e-4,
-            eps=1e-2,
-            weight_decay=3.2e-3,
-            ema_step_size=1e-2,
-            ema_warmup=False,
-            fast_statistics=False,
-            label_smoothing=0.01,
-            augment=("flip",),
-        ),
+        recipe=replace(MNIST, weight_decay=3.2e-3, label_smoothing=0.01, augment=("flip",)),
         settings=replays(50, 64),
         reached=(
             on_h200(38890, "cifar10 vggpp --preset paper"),
@@ -28,46 +32,20 @@ PAPER = (
         name="paper",
         data=PHOTOGRAPHS,
         description="the paper to the letter: RandAugment; the centre of every interval it samples for ImageNet",
-        recipe=Recipe(
-            learning_rate=5.5e-4,
-            eps=1e-2,
-            weight_decay=1e-2,
-            ema_step_size=3.2e-3,
-            ema_warmup=False,
-            fast_statistics=False,
-            label_smoothing=0.01,
-            augment=("flip", "randaugment"),
-        ),
+        recipe=IMAGENET,
         settings=replays(50, 512),
     ),
     Preset(
         name="paper",
         data=("cloc",),
         description="the paper to the letter: RandAugment; the centre of every interval it samples for CLOC",
-        recipe=Recipe(
-            learning_rate=5.5e-4,
-            eps=1e-8,
-            weight_decay=1e-4,
-            ema_step_size=3.2e-3,
-            ema_warmup=False,
-            fast_statistics=False,
-            label_smoothing=0.1,
-            augment=("flip", "randaugment"),
-        ),
+        recipe=replace(IMAGENET, eps=1e-8, weight_decay=1e-4, label_smoothing=0.1),
         settings=replays(16, 128),
     ),
     Preset(
         name="paper",
         description="the paper to the letter: no EMA warm-up; the centre of every interval it samples for MNIST",
-        recipe=Recipe(
-            learning_rate=5.5e-4,
-            eps=1e-2,
-            weight_decay=1e-2,
-            ema_step_size=1e-2,
-            ema_warmup=False,
-            fast_statistics=False,
-            label_smoothing=1e-3,
-        ),
+        recipe=MNIST,
         settings=replays(50, 32),
         reached=(
             on_h200(3574, "mnist lenet --preset paper"),

@@ -11,7 +11,7 @@ from prequential.data.download import DownloadBar, cache_directory, fetch
 from prequential.data.remote import FASHION_MNIST
 from prequential.data.sequence import ArraySequence
 from prequential.data.sources.idx import read_idx
-from prequential.data.sources.request import Request, find_files
+from prequential.data.sources.request import Request, find_files, find_own
 from prequential.errors import PreqError, PreqWarning
 
 BUNDLED = Path(str(files("prequential.data"))) / "files"
@@ -35,8 +35,7 @@ def mnist(request: Request) -> ArraySequence:
 
 def mnist_directory(directory: Path | None) -> Path:
     """Where MNIST is read from."""
-    found = find_files(directory, MNIST_FOLDERS, STEMS) if directory is not None else None
-    return BUNDLED if found is None or not found.is_relative_to(directory or "") else found
+    return find_own(directory, MNIST_FOLDERS, STEMS) or BUNDLED
 
 
 def fashion(request: Request) -> ArraySequence:

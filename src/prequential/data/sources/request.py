@@ -105,15 +105,17 @@ class Request:
 def find_files(directory: Path | None, folders: Sequence[str], names: Sequence[str]) -> Path | None:
     """The folder that holds a publisher's files, plain or gzipped: in the user's directory, then in the cache.
 
-    In the user's directory one of them is enough, so that a missing one can be told; what a download has begun in the
-    cache counts once it is whole.
+    What a download has begun in the cache counts once it is whole.
     """
+    cached = (cache_directory() / folder for folder in folders)
+    return find_own(directory, folders, names) or next((place for place in cached if all(_held(place, names))), None)
 
-    def held(place: Path) -> list[bool]:
-        return [(place / name).exists() or (place / f"{name}.gz").exists() for name in names]
 
-    for folder in folders if directory is not None else ():
-        assert directory is not None
-        if any(held(directory / folder)):
-            return directory / folder
-    return next((place for folder in folders if all(held(place := cache_directory() / folder))), None)
+def find_own(directory: Path | None, folders: Sequence[str], names: Sequence[str]) -> Path | None:
+    """The folder of the user's directory that holds one of the files: a missing one can then be told."""
+    own = () if directory is None else (directory / folder for folder in folders)
+    return next((place for place in own if any(_held(place, names))), None)
+
+
+def _held(place: Path, names: Sequence[str]) -> list[bool]:
+    return [(place / name).exists() or (place / f"{name}.gz").exists() for name in names]
