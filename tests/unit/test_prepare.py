@@ -320,7 +320,7 @@ def test_stopping_inside_a_span_writes_no_row_twice(
 
     def pwrite(file: int, content: Any, offset: int) -> int:
         calls[0] += 1
-        if fails_in == "append" and calls[0] == 7:
+        if fails_in == "append" and calls[0] == 5:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return real(file, content, offset)
 
