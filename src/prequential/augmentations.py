@@ -47,6 +47,18 @@ _KINDS = {
     ),
 }
 AUGMENTATIONS = tuple(_KINDS)
+MOVEMENTS = ("shift", "affine")
+"""Those that move an image and leave all of it to be seen, which predictions can be averaged over."""
+
+
+def movements(specs: Iterable[str]) -> tuple[str, ...]:
+    """Those of the augmentations that predictions can be averaged over.
+
+    Example:
+        >>> movements(["flip", "shift:2", "cutout:8"])
+        ('shift:2',)
+    """
+    return tuple(spec for spec in specs if parse_augmentation(spec)[0] in MOVEMENTS)
 
 
 def parse_augmentation(spec: Any) -> tuple[str, tuple[float, ...]]:

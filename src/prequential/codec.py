@@ -17,7 +17,8 @@ from prequential.data.blind import InputsOnly
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
-from prequential.learn.environment import deterministic, environment, find_num_threads, num_threads, require_threads
+from prequential.learn.environment import environment, find_num_threads, num_threads, repeatable, require_threads
+from prequential.learn.execution import Execution
 from prequential.learn.learner import Learner
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
@@ -44,6 +45,8 @@ def encode(
     plan_seed: int = 0,
     width: float = 1.0,
     device: str = "cpu",
+    engine: str = "auto",
+    precision: str = "auto",
     threads: int | str | None = None,
     listeners: Iterable[Listener] = (),
 ) -> bytes:
@@ -69,6 +72,7 @@ def encode(
         plan_seed=plan_seed,
         width=width,
         device=device,
+        execution=_execution(engine, precision),
     )[0]
 
 
@@ -108,6 +112,11 @@ def encode_and_score(
     return Container(header, labels.coder.payload()).to_bytes(), arrays["nats"]
 
 
+def _execution(engine: str, precision: str) -> Execution:
+    """Encoder and decoder must compute the same bits, so nothing may differ from one time to the next."""
+    return Execution(engine=engine, precision=precision, compiled=False, deterministic=True)
+
+
 def _header(session: Session) -> dict[str, Any]:
     """Everything a decoder must rebuild or compare; the number of threads is the current one."""
     learner = session.learner
@@ -122,13 +131,13 @@ def _header(session: Session) -> dict[str, Any]:
 
 
 def _environment(learner: Learner) -> dict[str, Any]:
-    return environment(learner.device) | {"constriction": importlib.metadata.version("constriction")}
+    return environment(learner) | {"constriction": importlib.metadata.version("constriction")}
 
 
 def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener]) -> Recorder:
     learner = session.learner
     recorder = Recorder(session.plan, learner.data.num_classes)
-    with seeded(learner.seed, "run", 0, learner.device), deterministic(learner.device):
+    with seeded(learner.seed, "run", 0, learner.device), repeatable(learner):
         execute(session.plan, learner, labels, recorder, lambda: recorder.report(listeners))
     recorder.report(listeners)
     return recorder
@@ -193,6 +202,7 @@ def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFa
         raise PreqError(f"the bitstream was made with the model '{name}', got '{name_of(make_model)}'")
     if make_model is None:
         _require_size(header, data.input_shape)
+    there = header["environment"]
     session = prepare(
         make_model or name,
         data,
@@ -202,6 +212,7 @@ def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFa
         plan_seed=header["seeds"]["plan_seed"],
         width=header["model"]["width"],
         device=device,
+        execution=_execution(there.get("engine", "eager"), there.get("precision", "fp32")),
         evaluate=False,
     )
     if session.plan.digest(header["num_events"]) != header["plan"]:

@@ -28,6 +28,8 @@ KEPT = 2
 NAME = "[0-9]" * 14 + "-" + "[0-9a-f]" * 32
 """How checkpoints are named: the number of events, then the fingerprint of the content."""
 VERSIONS = ("prequential", "torch", "numpy", "device_name", "cpu_capability")
+EAGER = {"engine": "eager", "precision": "fp32", "compiled": False, "deterministic": False}
+"""How runs were executed before there was a choice."""
 IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes")
 """The facts that a resumed run must share with the one it goes on with."""
 
@@ -145,9 +147,10 @@ class Home:
             for name in IDENTITY
             for place, then, now in _differences(name, earlier.get(name), self.facts[name])
         ]
-        then, now = earlier.get("environment", {}), self.facts["environment"]
-        if then.get("device") != now["device"]:
-            differences.append(f"device {then.get('device')} then, {now['device']} now")
+        then, now = EAGER | earlier.get("environment", {}), self.facts["environment"]
+        for name in ("device", *EAGER):
+            if then.get(name) != now[name]:
+                differences.append(f"{name} {then.get(name)} then, {now[name]} now")
         if differences:
             raise PreqError(f"settings differ from the run in {self.path}: {'; '.join(differences)}")
         changed = [f"{name} {then.get(name)} then, {now[name]} now" for name in VERSIONS if then.get(name) != now[name]]

@@ -4,14 +4,14 @@ It can be listed, counted, costed and proved causal without a model, and iterate
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from itertools import chain, islice
 
 import numpy as np
 
 from prequential.errors import PreqError, require_count
-from prequential.events import Calibrate, Evaluate, Event, Predict, Train
+from prequential.events import Calibrate, Evaluate, Event, Indices, Predict, Train
 from prequential.methods.method import Method
 
 
@@ -147,6 +147,36 @@ class Plan:
             else:
                 state.update(repr(event).encode())
         return state.hexdigest()
+
+
+def blocks(events: Iterable[Event], first: int, most: int) -> Iterator[tuple[int, Event, list[Indices]]]:
+    """Events with their numbers, from `first`; up to `most` training steps on batches of one size come together.
+
+    For those the event is the first of them, and the batches of all of them are the list.
+
+    Example:
+        >>> events = [Predict(0, 2), *[Train(np.arange(2))] * 3, Train(np.arange(3))]
+        >>> [(number, type(event).__name__, len(batches)) for number, event, batches in blocks(events, 0, most=2)]
+        [(0, 'Predict', 0), (1, 'Train', 2), (3, 'Train', 1), (4, 'Train', 1)]
+    """
+    waiting: list[Train] = []
+
+    def together(number: int) -> Iterator[tuple[int, Event, list[Indices]]]:
+        if waiting:
+            yield number - len(waiting), waiting[0], [train.indices for train in waiting]
+        waiting.clear()
+
+    for event in events:
+        if waiting and not (isinstance(event, Train) and len(event.indices) == len(waiting[0].indices)):
+            yield from together(first)
+        if isinstance(event, Train):
+            waiting.append(event)
+        else:
+            yield first, event, []
+        first += 1
+        if len(waiting) == most:
+            yield from together(first)
+    yield from together(first)
 
 
 def is_span(indices: np.ndarray, span: tuple[int, int] | None) -> bool:

@@ -12,14 +12,15 @@ from torch import Tensor
 
 from prequential.errors import PreqError
 from prequential.files import ArrayFile, ArrayMemory
-from prequential.learn.learner import Prediction
+from prequential.learn.prediction import Prediction
 from prequential.plan import Plan
 from prequential.progress import Listener, Progress
 from prequential.record import ARRAYS, PER_POSITION, finite_or_none
 
 SECONDS_BETWEEN_PAUSES = 0.1
-FETCHED_AT_ONCE = 64
-"""Predictions that stay on a GPU before they are fetched together."""
+FETCHED_AT_ONCE = 256
+SECONDS_BETWEEN_FETCHES = 0.5
+"""Predictions stay on a GPU until there are so many, or so much time has passed: then they are fetched together."""
 COUNTERS = ("num_events", "position", "num_predictions", "trained_examples", "seconds", "heldout")
 
 
@@ -45,7 +46,7 @@ class Recorder:
                 raise
         self.status = "running"
         self._waiting: list[tuple[int, Tensor, Tensor]] = []
-        self._started = self._next_pause = 0.0
+        self._started = self._next_pause = self._next_fetch = 0.0
         self._rewind()
 
     def _rewind(self) -> None:
@@ -76,12 +77,14 @@ class Recorder:
             confidence.exp(),
         ]
         self._waiting.append((start, torch.stack(rows), prediction.temperature))
-        if charged.device.type == "cpu" or len(self._waiting) >= FETCHED_AT_ONCE:
+        is_late = time.perf_counter() >= self._next_fetch
+        if charged.device.type == "cpu" or len(self._waiting) >= FETCHED_AT_ONCE or is_late:
             self.fetch()
 
     def fetch(self) -> None:
         """Take what is waiting, in one transfer; nothing after a label without a finite codelength."""
         waiting, self._waiting = self._waiting, []
+        self._next_fetch = time.perf_counter() + SECONDS_BETWEEN_FETCHES
         if not waiting or self.diverged:
             return
         rows = torch.cat([rows for _, rows, _ in waiting], dim=1).cpu().numpy()

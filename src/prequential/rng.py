@@ -9,9 +9,9 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 def derive(seed: int, purpose: str, index: int = 0) -> int:
@@ -28,9 +28,9 @@ def derive(seed: int, purpose: str, index: int = 0) -> int:
 def draw_bits(key: int, counters: NDArray[np.int64]) -> NDArray[np.uint64]:
     """64 random bits for each counter: SplitMix64, started at `key`, read at any place."""
     with np.errstate(over="ignore"):
-        bits = (counters.astype(np.uint64) + np.uint64(1)) * _GOLDEN + np.uint64(key)
-        bits = (bits ^ (bits >> np.uint64(30))) * _MIX_1
-        bits = (bits ^ (bits >> np.uint64(27))) * _MIX_2
+        bits = (counters.astype(np.uint64) + np.uint64(1)) * GOLDEN + np.uint64(key)
+        bits = (bits ^ (bits >> np.uint64(30))) * MIX_1
+        bits = (bits ^ (bits >> np.uint64(27))) * MIX_2
         return bits ^ (bits >> np.uint64(31))
 
 

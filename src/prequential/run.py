@@ -5,19 +5,22 @@ import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import numpy as np
+
 from prequential.coding.labels import Labels, Scorer
 from prequential.data.sequence import DataSequence, read_ahead
 from prequential.errors import PreqError, PreqWarning, require_number
 from prequential.events import Calibrate, Evaluate, Predict, Reinit, ShrinkPerturb, Train
 from prequential.files import DirectoryLock
 from prequential.home import Checkpoint, Home
-from prequential.learn.environment import find_num_threads, num_threads, require_threads
+from prequential.learn.environment import find_num_threads, num_threads, repeatable, require_threads
+from prequential.learn.execution import Execution
 from prequential.learn.learner import Learner
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
 from prequential.models import ModelFactory
-from prequential.plan import Plan
+from prequential.plan import Plan, blocks
 from prequential.progress import Listener
 from prequential.record import RECORD_FILE, Record, claim, require_no_run
 from prequential.recorder import Recorder
@@ -46,11 +49,13 @@ def execute(
     recorder.start_clock()
     upcoming = learner.inputs.reads(plan.events(recorder.num_events), recorder.num_events)
     read_ahead(learner.data, upcoming)
-    for number, event in enumerate(plan.events(recorder.num_events), recorder.num_events):
+    for number, event, batches in blocks(plan.events(recorder.num_events), recorder.num_events, learner.steps_at_once):
         match event:
-            case Train(indices):
-                learner.train(indices, labels.of(indices), number)
-                recorder.trained_examples += len(indices)
+            case Train():
+                positions = np.concatenate(batches)
+                indices = positions.reshape(len(batches), -1)
+                learner.train_steps(indices, labels.of(positions).view(indices.shape), number)
+                recorder.trained_examples += len(positions)
             case Predict(start, end, uniform):
                 predict = learner.predict_uniformly if uniform else learner.predict
                 prediction = predict(start, end)
@@ -64,7 +69,7 @@ def execute(
             case Evaluate():
                 recorder.fetch()
                 recorder.note_heldout(learner.evaluate())
-        recorder.num_events = number + 1
+        recorder.num_events = number + max(len(batches), 1)
         if recorder.pause_is_due():
             pause()
         if recorder.diverged or (stop is not None and stop.requested):
@@ -83,6 +88,10 @@ def run(
     plan_seed: int = 0,
     width: float = 1.0,
     device: str = "cpu",
+    engine: str = "auto",
+    precision: str = "auto",
+    compiled: bool | None = None,
+    deterministic: bool = False,
     threads: int | str | None = None,
     out: str | Path | None = None,
     resume: bool = False,
@@ -101,6 +110,10 @@ def run(
         plan_seed: the plan. Runs that share it (and the data) can be compared pairwise.
         width: scales the layers of models that have a width.
         device: "cpu", "cuda", "cuda:1", …
+        engine: "eager", "graph" (steps recorded once and replayed) or "auto": graph on a GPU.
+        precision: "fp32", "bf16" or "auto": bf16 for the graph engine on a GPU.
+        compiled: whether the graph engine compiles the network. None: where the run is long enough.
+        deterministic: make a GPU give the same bits each time.
         threads: CPU threads; "auto" measures, None leaves torch's setting alone.
         out: a directory for the record and its checkpoints; it must not hold a run yet.
         resume: go on with the run in `out` where its last checkpoint left it; a finished one is returned.
@@ -127,7 +140,17 @@ def run(
         raise PreqError("resume needs the directory of the run; give out=")
     if out is not None and not resume:
         require_no_run(Path(out))
-    session = prepare(make_model, data, method, recipe, seed=seed, plan_seed=plan_seed, width=width, device=device)
+    session = prepare(
+        make_model,
+        data,
+        method,
+        recipe,
+        seed=seed,
+        plan_seed=plan_seed,
+        width=width,
+        device=device,
+        execution=Execution(engine=engine, precision=precision, compiled=compiled, deterministic=deterministic),
+    )
     if out is None:
         return _go(session, None, _begin(session, None, None), threads, listeners)
     path = claim(Path(out))
@@ -194,6 +217,7 @@ def _go(
         contextlib.closing(recorder),
         num_threads(find_num_threads(threads, learner)),
         seeded(learner.seed, "run", 0, learner.device),
+        repeatable(learner),
         StopRequest() as stop,
     ):
         try:

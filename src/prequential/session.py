@@ -4,14 +4,19 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from prequential.data.augment import require_fits
 from prequential.data.sequence import INPUTS_SO_FAR, DataSequence
 from prequential.errors import PreqError, whole_seed
 from prequential.events import Train
 from prequential.learn.environment import environment, find_device
 from prequential.learn.estimate import flops_of
+from prequential.learn.execution import Execution
+from prequential.learn.graph import GraphLearner
 from prequential.learn.learner import Learner
 from prequential.learn.recipe import Recipe
+from prequential.learn.shapes import Shapes
 from prequential.methods import Method, ReplayStreams
 from prequential.models import ModelFactory, name_of
 from prequential.plan import Plan
@@ -36,7 +41,7 @@ class Session:
             "heldout": recorder.heldout,
             "flops": flops_of(self.plan, self.learner, recorder.num_events) if is_over else None,
             "seconds": recorder.seconds,
-            "environment": environment(self.learner.device),
+            "environment": environment(self.learner),
         }
 
 
@@ -50,6 +55,7 @@ def prepare(
     plan_seed: int = 0,
     width: float = 1.0,
     device: str = "cpu",
+    execution: Execution | None = None,
     evaluate: bool = True,
 ) -> Session:
     """Check what was given and build plan and learner.
@@ -63,20 +69,32 @@ def prepare(
     require_fits([*recipe.augment, *(["flip"] if recipe.average_flips else [])], data.input_shape)
     if not method.prequential and data.heldout is None:
         raise PreqError(f"{method.name} measures only held-out data, and there is none; give heldout=(inputs, labels)")
-    learner = Learner(
+    learner = _make_learner(
+        plan,
+        execution or Execution(),
+        find_device(device),
         make_model,
         data,
         recipe,
         seed=whole_seed("seed", seed),
         calibration_rate_factor=method.calibration_rate_factor,
         width=width,
-        device=find_device(device),
     )
     first_batch = next((event.indices for event in plan.events() if isinstance(event, Train)), [0, 0])
     learner.probe(len(first_batch))
     facts = _facts(plan, learner)
     json.dumps(facts, allow_nan=False)  # whatever cannot be written is noticed now
     return Session(plan, learner, facts)
+
+
+def _make_learner(plan: Plan, execution: Execution, device: torch.device, *parts: Any, **settings: Any) -> Learner:
+    """The engine that suits the device and the plan."""
+    shapes = None if execution.on(device.type, num_steps=0).engine == "eager" else Shapes.of(plan)
+    found = execution.on(device.type, num_steps=0 if shapes is None else shapes.num_train_steps)
+    settings |= {"device": device, "precision": found.precision, "deterministic": found.deterministic}
+    if shapes is None:
+        return Learner(*parts, **settings)
+    return GraphLearner(*parts, **settings, shapes=shapes, compiled=bool(found.compiled))
 
 
 def _facts(plan: Plan, learner: Learner) -> dict[str, Any]:
@@ -101,7 +119,7 @@ def _facts(plan: Plan, learner: Learner) -> dict[str, Any]:
         "length": plan.length,
         "num_classes": data.num_classes,
         "prequential": plan.method.prequential,
-        "environment": environment(learner.device),
+        "environment": environment(learner),
         "conditioned_on": getattr(data, "conditioned_on", INPUTS_SO_FAR),
         "source": getattr(data, "source", None),
     }

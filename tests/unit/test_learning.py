@@ -221,6 +221,6 @@ def test_the_machine() -> None:
     assert torch.get_num_threads() == 1
     assert fastest_num_threads(lambda: time.sleep(2e-3 * torch.get_num_threads())) == 1
     assert fastest_num_threads(lambda: time.sleep(4e-3 / torch.get_num_threads())) > 1 or os.cpu_count() == 1
-    facts = environment(torch.device("cpu"))
+    facts = environment(Learner("mlp1", pq.load_data("mnist").take(8), pq.Recipe(), seed=0))
     assert facts["torch"] == torch.__version__
     assert math.isclose(facts["threads"], 1)

@@ -25,7 +25,7 @@ _HOMES = {
     "run": ("prequential.cli.run", "main_run"),
     "encode": ("prequential.cli.code", "main_encode"),
     "decode": ("prequential.cli.code", "main_decode"),
-    "verify": ("prequential.cli.code", "main_verify"),
+    "verify": ("prequential.cli.verify", "main_verify"),
     "plan": ("prequential.cli.plan", "main_plan"),
     "models": ("prequential.cli.listing", "main_models"),
     "data": ("prequential.cli.data", "main_data"),

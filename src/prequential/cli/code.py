@@ -1,10 +1,7 @@
-"""`preq encode`, `preq decode` and `preq verify`: a length that is the size of a file."""
+"""`preq encode` and `preq decode`: a length that is the size of a file."""
 
 import io
 import json
-import subprocess
-import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,13 +11,12 @@ import tyro
 
 from prequential.cli.job import JobFlags, job_from
 from prequential.cli.parse import UNSET, PathText, Word, default, parse
-from prequential.cli.source import PlaceFlags, SourceFlags, reload, source_arguments
+from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
 from prequential.files import write_atomically, writing
 
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
-    from prequential.record import Record
 
 Output = Annotated[str, tyro.conf.arg(metavar="FILE", aliases=("-o",))]
 
@@ -55,18 +51,6 @@ class Decode(SourceFlags):
     """Write the labels in the publisher's order instead of the sequence's (of those that were coded)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Verify(PlaceFlags):
-    """Prove a run: encode it again, decode it in a fresh process that has no labels, and compare."""
-
-    run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
-    """The directory of a finished run."""
-    model: Annotated[Word, UNSET] = None
-    """The model, where it is your own: no code is imported because a file names it."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
-
-
 def main_encode(arguments: list[str]) -> int:
     """Parse, encode, print."""
     flags = parse(Encode, "encode", arguments)
@@ -78,7 +62,7 @@ def main_encode(arguments: list[str]) -> int:
     with ProgressBar(job.method, len(data), plan_seed=flags.plan_seed) as bar:
         content = encode(flags.model, data, **job.arguments(), listeners=[bar])
     write_atomically(output, content)
-    _print_sizes(_sizes(content, output), as_json=flags.json)
+    print_sizes(sizes_of(content, output), as_json=flags.json)
     return 0
 
 
@@ -131,81 +115,8 @@ def _inputs(flags: Decode, header: dict[str, Any]) -> "LoadedSequence":
     return load(flags.data, **options).take(header["length"])
 
 
-def main_verify(arguments: list[str]) -> int:
-    """Parse, encode, decode elsewhere, compare."""
-    flags = parse(Verify, "verify", arguments)
-    from prequential.methods.rebuild import method_from_settings
-    from prequential.presets import recipe_from_settings
-    from prequential.record import load as load_record
-
-    record = load_record(flags.run)
-    if record.status != "finished" or not record.prequential:
-        raise PreqError(f"{flags.run} holds no finished code (status {record.status}, {record.method['name']})")
-    from prequential.codec import encode_and_score
-    from prequential.models import is_package_model
-
-    model = record.model["name"]
-    if not is_package_model(model) and flags.model != model:
-        raise PreqError(f"the model '{model}' is not one of the package; give it again (--model {model})")
-    seeds = record.seeds
-    source = record.source or {"name": record.data["name"]}
-    data = reload(source, seeds["order_seed"], flags.data_dir).take(record.length)
-    if data.digests()["labels"] != record.data["labels"] or data.digests()["inputs"] != record.data["inputs"]:
-        raise PreqError(f"the data '{data.name}' here is not what {flags.run} was made with")
-    content, nats = encode_and_score(
-        model,
-        data,
-        method_from_settings(record.method),
-        recipe_from_settings(record.recipe),
-        seed=seeds["seed"],
-        plan_seed=seeds["plan_seed"],
-        width=record.model["width"],
-        device=record.environment["device"],
-        threads=record.environment["threads"],
-        listeners=(),
-    )
-    if not np.allclose(nats, record.nats, rtol=1e-9, atol=1e-12):
-        first = int(np.flatnonzero(~np.isclose(nats, record.nats, rtol=1e-9, atol=1e-12))[0])
-        raise PreqError(
-            f"{flags.run} is not what its settings give here: from label {first} on its nats differ "
-            f"({record.codelength:,.1f} in the record, {nats.sum():,.1f} now; made with {_made_with(record)})"
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        labels = _decode_elsewhere(Path(folder), content, data, flags)
-    if not np.array_equal(labels, record.labels):
-        raise PreqError(f"the labels decoded are not those of {flags.run}")
-    sizes = _sizes(content, None) | {"record_nats": record.codelength, "labels_identical": True}
-    _print_sizes(sizes, as_json=flags.json)
-    return 0
-
-
-def _made_with(record: "Record") -> str:
-    made = record.environment
-    return f"torch {made['torch']} on {made['device_name']}, {made['cpu_capability']}, {made['threads']} threads"
-
-
-def _decode_elsewhere(folder: Path, content: bytes, data: "LoadedSequence", flags: Verify) -> np.ndarray:
-    """Decode in a fresh process that is given the bitstream and the inputs, and nothing else.
-
-    Inputs that are trained on in another view than they are predicted from are read from their source again.
-    """
-    bitstream, inputs, output = folder / "labels.preq", folder / "inputs.npy", folder / "labels.npy"
-    bitstream.write_bytes(content)
-    command = [sys.executable, "-m", "prequential.cli", "decode", str(bitstream), "-o", str(output)]
-    if hasattr(data, "training_inputs") and data.source is not None:
-        command += source_arguments(data.source, flags.data_dir)
-    else:
-        np.save(inputs, data.inputs(np.arange(len(data))).numpy(), allow_pickle=False)
-        command += ["--inputs", str(inputs)]
-    command += ["--model", flags.model] if flags.model else []
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise PreqError(f"decoding failed: {done.stderr.strip().removeprefix('preq: ')}")
-    labels: np.ndarray = np.load(output, allow_pickle=False)
-    return labels
-
-
-def _sizes(content: bytes, output: Path | None) -> dict[str, object]:
+def sizes_of(content: bytes, output: Path | None) -> dict[str, object]:
+    """What a bitstream takes, and what its labels cost."""
     from prequential.coding.container import Container
 
     container = Container.from_bytes(content)
@@ -219,7 +130,8 @@ def _sizes(content: bytes, output: Path | None) -> dict[str, object]:
     }
 
 
-def _print_sizes(sizes: dict[str, object], *, as_json: bool) -> None:
+def print_sizes(sizes: dict[str, object], *, as_json: bool) -> None:
+    """For a person, or for a program."""
     if as_json:
         print(json.dumps(sizes))
         return

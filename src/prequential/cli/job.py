@@ -33,6 +33,10 @@ class JobFlags(SourceFlags, RecipeFlags, MethodFlags):
     """Initialisation, dropout, augmentation, perturbation."""
     device: Text = "cpu"
     """cpu, cuda, cuda:1, ..."""
+    engine: Text = "auto"
+    """eager, graph (steps recorded once and replayed), or auto: graph on a GPU."""
+    precision: Text = "auto"
+    """fp32, bf16 (networks compute in bfloat16), or auto: bf16 for the graph engine on a GPU."""
     threads: Text = "auto"
     """CPU threads; auto measures which number is fastest."""
 
@@ -59,6 +63,8 @@ class Job:
             "plan_seed": flags.plan_seed,
             "width": flags.width,
             "device": flags.device,
+            "engine": flags.engine,
+            "precision": flags.precision,
             "threads": flags.threads if flags.threads == "auto" else int(flags.threads),
         }
 

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import JobFlags, job_from
-from prequential.cli.parse import UNSET, PathText, Real, parse
-from prequential.errors import PreqError
+from prequential.cli.parse import UNSET, PathText, Real, Word, default, parse
+from prequential.errors import PreqError, unknown_name
 from prequential.record import Record, require_no_run
 from prequential.report.curve import plot_curve, require_picture_path
 
@@ -26,6 +26,10 @@ class Run(JobFlags):
     """Go on with the run in --out from its last checkpoint, or begin it; a finished one is printed at once."""
     checkpoint_seconds: Real = 60.0
     """How often the state is saved into --out."""
+    deterministic: Annotated[bool, UNSET] = False
+    """Make a GPU give the same bits each time, so that preq verify can prove the run. A CPU always does."""
+    compile: Annotated[Word, default("auto")] = None
+    """Fuse the network's kernels, which takes half a minute: yes, no, or auto: for long runs on a GPU."""
     picture: Annotated[PathText, UNSET] = None
     """Draw the codelength curve into this file (png, svg or pdf)."""
     json: Annotated[bool, UNSET] = False
@@ -56,6 +60,8 @@ def main_run(arguments: list[str]) -> int:
                 flags.model,
                 data,
                 **job.arguments(),
+                deterministic=flags.deterministic,
+                compiled=_compiled(flags.compile),
                 out=flags.out,
                 resume=flags.resume,
                 checkpoint_seconds=flags.checkpoint_seconds,
@@ -71,6 +77,13 @@ def main_run(arguments: list[str]) -> int:
         path = plot_curve(record, flags.picture)
         print(f"picture: {path}", file=sys.stderr if flags.json else sys.stdout)
     return _status(record, signal_number)
+
+
+def _compiled(word: str | None) -> bool | None:
+    choices = {None: None, "auto": None, "yes": True, "no": False}
+    if word not in choices:
+        raise unknown_name("--compile", str(word), ("auto", "yes", "no"))
+    return choices[word]
 
 
 def _status(record: Record, signal_number: int) -> int:

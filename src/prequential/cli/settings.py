@@ -28,12 +28,14 @@ METHOD_FLAGS = {
 RECIPE_FLAGS = {
     "optimizer": "optimizer",
     "lr": "learning_rate",
+    "full_rate_steps": "full_rate_steps",
     "eps": "eps",
     "weight_decay": "weight_decay",
     "momentum": "momentum",
     "ema": "ema_step_size",
     "label_smoothing": "label_smoothing",
     "augment": "augment",
+    "average_views": "average_views",
 }
 
 
@@ -87,6 +89,8 @@ class RecipeFlags:
     """adamw, rmsprop or sgd."""
     lr: Annotated[Number, default(DEFAULT.learning_rate)] = None
     """Learning rate."""
+    full_rate_steps: Annotated[Count, default("all")] = None
+    """From this training step on the learning rate falls as 1/sqrt(step)."""
     eps: Annotated[Number, default(DEFAULT.eps)] = None
     """Epsilon of adamw and rmsprop."""
     weight_decay: Annotated[Number, default(DEFAULT.weight_decay)] = None
@@ -105,6 +109,8 @@ class RecipeFlags:
     """Augmentations of training images: flip, shift:N, cutout:N, affine, resized-crop, randaugment ..."""
     average_flips: Annotated[bool, UNSET] = False
     """Predict from each image and its mirror image together."""
+    average_views: Annotated[Count, default(DEFAULT.average_views)] = None
+    """Predict from so many views of each image together, moved as --augment moves them (an odd number)."""
 
 
 def method_from(flags: MethodFlags, preset: Preset) -> Method:

@@ -16,10 +16,21 @@ from prequential.augmentations import parse_augmentation, require_augmentations
 from prequential.data.augment_colour import RandAugment
 from prequential.data.augment_geometry import Affine, Cutout, Flip, ResizedCrop, Shift, flipped
 from prequential.errors import PreqError
-from prequential.rng import derive, draw_bits
+from prequential.rng import GOLDEN, MIX_1, MIX_2, derive, draw_bits
 
-__all__ = ["Augmentation", "Pipeline", "draws_for", "flipped", "parse", "require_fits"]
+__all__ = [
+    "Augmentation",
+    "DeviceDraws",
+    "Pipeline",
+    "augmentation_key",
+    "draws_for",
+    "flipped",
+    "parse",
+    "require_fits",
+]
 
+_MIX_1, _MIX_2 = (int(bits.astype(np.int64)) for bits in (MIX_1, MIX_2))
+"""The constants of SplitMix64 as whole numbers with a sign: torch has arithmetic for no others."""
 _BUILDERS: dict[str, Callable[..., "Augmentation"]] = {
     "flip": Flip,
     "shift": Shift,
@@ -115,6 +126,11 @@ def require_fits(specs: Sequence[str], input_shape: tuple[int, ...]) -> None:
             raise PreqError(f"{spec} takes images of at least 3x3, got {image}; leave it out")
 
 
+def augmentation_key(seed: int, event: int) -> int:
+    """What decides the draws of a training step."""
+    return derive(seed, "augment", event)
+
+
 def draws_for(seed: int, event: int, batch_size: int, num_draws: int, device: torch.device | str) -> Tensor:
     """The uniform numbers of a training step: a pure function of seed, event, row and column.
 
@@ -125,6 +141,33 @@ def draws_for(seed: int, event: int, batch_size: int, num_draws: int, device: to
         tensor([[0.3107, 0.5048, 0.8352],
                 [0.0984, 0.9347, 0.5668]])
     """
-    bits = draw_bits(derive(seed, "augment", event), np.arange(batch_size * num_draws))
+    bits = draw_bits(augmentation_key(seed, event), np.arange(batch_size * num_draws))
     draws = (bits >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
     return torch.from_numpy(draws.reshape(batch_size, num_draws)).to(device, non_blocking=True)
+
+
+class DeviceDraws:
+    """The numbers of `draws_for`, bit for bit, made on a device from a key that is there.
+
+    Example:
+        >>> key = torch.tensor(np.uint64(augmentation_key(0, 7)).astype(np.int64))
+        >>> bool((DeviceDraws(2, 3, "cpu")(key) == draws_for(0, 7, 2, 3, "cpu")).all())
+        True
+    """
+
+    def __init__(self, batch_size: int, num_draws: int, device: torch.device | str) -> None:
+        with np.errstate(over="ignore"):
+            counters = np.arange(1, batch_size * num_draws + 1, dtype=np.uint64) * GOLDEN
+        self._counters = torch.from_numpy(counters.view(np.int64).reshape(batch_size, num_draws)).to(device)
+
+    def __call__(self, key: Tensor) -> Tensor:
+        bits = self._counters + key
+        bits = (bits ^ _shifted(bits, 30)) * _MIX_1
+        bits = (bits ^ _shifted(bits, 27)) * _MIX_2
+        bits = bits ^ _shifted(bits, 31)
+        return _shifted(bits, 40).to(torch.float32) * 2.0**-24
+
+
+def _shifted(bits: Tensor, places: int) -> Tensor:
+    """Bits moved right as if they had no sign."""
+    return (bits >> places) & ((1 << (64 - places)) - 1)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from prequential.data.sequence import DataSequence, Read, read_ahead, training_inputs
+from prequential.data.sequence import DataSequence, Read, read_ahead, reads_slowly, training_inputs
 from prequential.errors import PreqError
 
 
@@ -46,6 +46,10 @@ class InputsOnly:
 
     def labels(self, positions: NDArray[np.int64]) -> torch.Tensor:
         raise PreqError("a decoder has no labels")
+
+    @property
+    def reads_slowly(self) -> bool:
+        return reads_slowly(self.data)
 
     def read_ahead(self, reads: Iterator[Read]) -> None:
         read_ahead(self.data, reads)

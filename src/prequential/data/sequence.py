@@ -104,6 +104,12 @@ def read_ahead(data: DataSequence, reads: Iterator[Read]) -> None:
         own(reads)
 
 
+def reads_slowly(data: DataSequence) -> bool:
+    """Whether reading takes work each time, such as decoding, or gives something else for training."""
+    slow = getattr(data, "reads_slowly", None)
+    return bool(slow) if slow is not None else hasattr(data, "read_ahead") or hasattr(data, "training_inputs")
+
+
 def shorter(data: DataSequence, length: int) -> int:
     """The length of a prefix, checked."""
     require_count("length", length)

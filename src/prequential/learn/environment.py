@@ -84,9 +84,10 @@ def num_threads(number: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def deterministic(device: torch.device) -> Iterator[None]:
-    """Inside, a GPU gives the same bits each time, or says that an operation cannot. A CPU always does."""
-    if device.type == "cpu":
+def repeatable(learner: Learner) -> Iterator[None]:
+    """Inside, a GPU gives the same bits each time, or says that an operation cannot, if the learner is to be
+    deterministic. A CPU always does."""
+    if learner.device.type == "cpu" or not learner.deterministic:
         yield
         return
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -100,8 +101,9 @@ def deterministic(device: torch.device) -> Iterator[None]:
         torch.backends.cudnn.benchmark = benchmark
 
 
-def environment(device: torch.device) -> dict[str, Any]:
+def environment(learner: Learner) -> dict[str, Any]:
     """What the numbers of a run may depend on."""
+    device = learner.device
     return {
         "prequential": importlib.metadata.version("prequential"),
         "python": platform.python_version(),
@@ -113,4 +115,8 @@ def environment(device: torch.device) -> dict[str, Any]:
         "cuda": torch.version.cuda if device.type == "cuda" else None,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
+        "engine": learner.engine,
+        "precision": learner.precision,
+        "compiled": learner.compiled,
+        "deterministic": learner.deterministic,
     }

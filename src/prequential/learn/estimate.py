@@ -32,8 +32,9 @@ def estimate(plan: Plan, learner: Learner) -> Estimate:
     heldout = learner.data.heldout
     batch_size = max(2, round(counts.trained_examples / max(counts.trains, 1)))
     positions = np.arange(batch_size) % len(learner.data)
-    labels = torch.zeros(batch_size, dtype=torch.int64, device=learner.device)
-    train = _seconds(lambda: learner.train(positions, labels, 0), learner.device)
+    steps = np.tile(positions, (learner.steps_at_once, 1))
+    labels = torch.zeros(steps.shape, dtype=torch.int64, device=learner.device)
+    train = _seconds(lambda: learner.train_steps(steps, labels, 0), learner.device) / len(steps)
     span = min(batch_size, len(learner.data))
     predict = _seconds(lambda: learner.predict(0, span), learner.device)
     evaluated = counts.predicted_examples + counts.recomputed_examples
@@ -49,7 +50,7 @@ def flops_of(plan: Plan, learner: Learner, num_events: int | None = None) -> dic
     if cost is None:
         return None
     heldout = learner.data.heldout
-    cost = cost.doubled() if learner.recipe.average_flips else cost
+    cost = cost.seen(learner.recipe.average_views * (2 if learner.recipe.average_flips else 1))
     return cost_of(plan, cost, num_events, 0 if heldout is None else len(heldout))
 
 

@@ -20,9 +20,9 @@ class ExampleCost:
     train: float
     """Forward and backward."""
 
-    def doubled(self) -> "ExampleCost":
-        """Where each prediction takes two forward passes."""
-        return ExampleCost(2 * self.forward, self.train)
+    def seen(self, num_views: int) -> "ExampleCost":
+        """Where each prediction takes so many forward passes."""
+        return ExampleCost(num_views * self.forward, self.train)
 
     def of(self, counts: Counts) -> float:
         """FLOPs of everything counted: predictions, calibrations without logits at hand, training."""

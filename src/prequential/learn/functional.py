@@ -41,16 +41,19 @@ def cross_entropy_gradient(logits: Tensor, labels: Tensor, smoothing: float) -> 
     return gradient.scatter_add_(1, labels[:, None], at_label).div_(num_examples)
 
 
-def calibration_gradient(logits: Tensor, labels: Tensor, beta: Tensor) -> Tensor:
+def calibration_gradient(logits: Tensor, labels: Tensor, beta: Tensor, count: Tensor | None = None) -> Tensor:
     """d/dβ of the mean of −ln softmax(softplus(β)·h)_y, written out.
 
-    With s = softplus(β): d/ds = E_p[h] − h_y, and ds/dβ = sigmoid(β).
+    With s = softplus(β): d/ds = E_p[h] − h_y, and ds/dβ = sigmoid(β). Only the first `count` rows count.
     """
     logits = logits.double()
     probabilities = log_probabilities(logits, beta).exp()
     expected = (probabilities * logits).sum(-1)
     observed = logits.gather(-1, labels[:, None])[:, 0]
-    return torch.sigmoid(beta) * (expected - observed).mean()
+    if count is None:
+        return torch.sigmoid(beta) * (expected - observed).mean()
+    counts = torch.arange(len(logits), device=logits.device) < count
+    return torch.sigmoid(beta) * torch.where(counts, expected - observed, 0.0).sum() / count
 
 
 def ema_step_size(step_size: float, num_steps: int, *, warmup: bool) -> float:
@@ -61,3 +64,20 @@ def ema_step_size(step_size: float, num_steps: int, *, warmup: bool) -> float:
         [1.0, 0.5, 0.02]
     """
     return max(step_size, min(1.0, 5 / num_steps)) if warmup else step_size
+
+
+def learning_rate(rate: float, num_steps: int, *, full_steps: int) -> float:
+    """The rate of the n-th training step since the last fresh start, from 1: it falls as √(n₀/n) from step n₀ on.
+
+    Example:
+        >>> [learning_rate(0.1, n, full_steps=100) for n in (1, 100, 400)]
+        [0.1, 0.1, 0.05]
+    """
+    return rate if not full_steps else rate * min(1.0, math.sqrt(full_steps / num_steps))
+
+
+def average(averaged: list[Tensor], raw: list[Tensor], step_size: Tensor) -> None:
+    """θ̄ ← θ̄ + α(θ − θ̄) in place, with an α that lives on the device."""
+    difference = torch._foreach_sub(raw, averaged)
+    torch._foreach_mul_(difference, step_size)
+    torch._foreach_add_(averaged, difference)

@@ -6,12 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from prequential.augmentations import movements
 from prequential.data.augment import draws_for, flipped, parse
 from prequential.data.sequence import DataSequence, Read, to_network_input, training_inputs
 from prequential.events import Calibrate, Event, Indices, Predict, Reinit, ShrinkPerturb, Train
 from prequential.learn.recipe import Recipe
 from prequential.plan import is_span
-from prequential.rng import derive
+from prequential.rng import derive, uniforms
 
 
 class Inputs:
@@ -21,7 +22,9 @@ class Inputs:
         self, data: DataSequence, recipe: Recipe, *, seed: int, device: torch.device, dtype: torch.dtype
     ) -> None:
         self.data, self.recipe, self.seed, self.device, self.dtype = data, recipe, seed, device, dtype
-        self._augment = parse(recipe.augment)
+        self.augmentation = parse(recipe.augment)
+        self._views = parse(movements(recipe.augment))
+        self._view_draws = self._draws_of_views()
 
     def clean(self, positions: Indices) -> Tensor:
         """Inputs as they are predicted from."""
@@ -29,11 +32,15 @@ class Inputs:
 
     def training(self, positions: Indices, event: int) -> Tensor:
         """Inputs as they are trained on: in the sequence's own training view, augmented."""
-        inputs = self.prepared(training_inputs(self.data, positions, self._crop_key(event)))
-        if self._augment is None:
+        inputs = self.prepared(training_inputs(self.data, positions, self.crop_key(event)))
+        if self.augmentation is None:
             return inputs
-        draws = draws_for(self.seed, event, len(inputs), self._augment.num_draws, self.device)
-        return _channels_last(self._augment(inputs, draws))
+        draws = draws_for(self.seed, event, len(inputs), self.augmentation.num_draws, self.device)
+        return self.augmented(inputs, draws)
+
+    def augmented(self, inputs: Tensor, draws: Tensor) -> Tensor:
+        """Prepared inputs, augmented as these draws say."""
+        return inputs if self.augmentation is None else _channels_last(self.augmentation(inputs, draws))
 
     def prepared(self, stored: Tensor) -> Tensor:
         """Stored inputs on the device, in the network's type and layout."""
@@ -43,9 +50,24 @@ class Inputs:
         return _channels_last(inputs)
 
     def logits(self, model: nn.Module, inputs: Tensor) -> Tensor:
-        """What a model that predicts makes of clean inputs; averaged with those of the mirrored ones if asked."""
-        logits: Tensor = model(inputs)
-        return (logits + model(flipped(inputs))) / 2 if self.recipe.average_flips else logits
+        """What a model that predicts makes of clean inputs; averaged over mirror images and moved views if asked."""
+        views = self._seen(inputs)
+        logits: Tensor = model(views[0] if len(views) == 1 else _channels_last(torch.cat(views))).to(self.dtype)
+        return logits if len(views) == 1 else logits.view(len(views), len(inputs), -1).mean(0)
+
+    def _seen(self, inputs: Tensor) -> list[Tensor]:
+        """What a prediction looks at."""
+        views = [inputs]
+        if self._views is not None:
+            views += [self._views(inputs, draws.expand(len(inputs), -1)) for draws in self._view_draws]
+        return [*views, *map(flipped, views)] if self.recipe.average_flips else views
+
+    def _draws_of_views(self) -> Tensor:
+        """A row for each moved view: in pairs, each the opposite of the other."""
+        num_pairs, num_draws = self.recipe.average_views // 2, 0 if self._views is None else self._views.num_draws
+        draws = uniforms(derive(0, "views"), np.arange(num_pairs * num_draws)).reshape(num_pairs, num_draws)
+        pairs = np.concatenate([draws, np.nextafter(1, 0) - draws]).astype(np.float32)
+        return torch.from_numpy(pairs).clamp(max=1 - 2.0**-24).to(self.device)
 
     def reads(self, events: Iterable[Event], first: int) -> Iterator[Read]:
         """What a learner reads for these events, the first of which has number `first`."""
@@ -57,13 +79,14 @@ class Inputs:
                     yield np.arange(start, stop), None
                 case Train(indices):
                     at_hand = None
-                    yield indices, self._crop_key(number)
+                    yield indices, self.crop_key(number)
                 case Calibrate(indices) if not is_span(indices, at_hand):
                     yield indices, None
                 case Reinit() | ShrinkPerturb():
                     at_hand = None
 
-    def _crop_key(self, event: int) -> int:
+    def crop_key(self, event: int) -> int:
+        """What decides the sequence's own view of the inputs of a training step."""
         return derive(self.seed, "crop", event)
 
 

@@ -1,41 +1,26 @@
 """The learner: weights, optimizer, EMA and temperature. It executes events and sees no future label."""
 
 import copy
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.nn.parameter import is_lazy
 
-from prequential.data.sequence import DataSequence, to_network_input
+from prequential.data.sequence import DataSequence
 from prequential.events import Indices
 from prequential.files import digest_of
 from prequential.learn import functional
+from prequential.learn.fresh import fresh_model
 from prequential.learn.inputs import Inputs
 from prequential.learn.optimizers import make_optimizer, reset
+from prequential.learn.prediction import Prediction
 from prequential.learn.probe import probe_model
-from prequential.learn.randomness import seeded
+from prequential.learn.randomness import generators, seeded
 from prequential.learn.recipe import Recipe
-from prequential.models import ModelFactory, build, name_of
+from prequential.models import ModelFactory, name_of
 from prequential.plan import is_span
 
 EVALUATION_SIZE = 512
-SLOW_ENOUGH = 0.1
-"""The largest step of the EMA that averages enough batches for batch-norm statistics."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What the learner says about a span before it sees the labels; tensors on its device."""
-
-    log_probabilities: Tensor
-    """Calibrated, float64, one row per position: what is charged."""
-    uncalibrated: Tensor
-    """The same at temperature 1."""
-    temperature: Tensor
-    """softplus(β), the factor on the logits."""
 
 
 class Learner:
@@ -50,7 +35,15 @@ class Learner:
         recipe: the settings of training.
         seed: initialisation, dropout and perturbation.
         calibration_rate_factor: the method's factor on the learning rate of the temperature.
+        precision: "fp32", or "bf16" for networks that compute in bfloat16.
+        deterministic: whether its events must give the same bits each time (`environment.repeatable`).
+        dtype: of weights and of everything that is not computed in bfloat16.
     """
+
+    engine = "eager"
+    compiled = False
+    steps_at_once = 1
+    """How many training steps it likes to be given together."""
 
     def __init__(
         self,
@@ -62,28 +55,32 @@ class Learner:
         calibration_rate_factor: float = 1.0,
         width: float = 1.0,
         device: torch.device | str = "cpu",
+        precision: str = "fp32",
+        deterministic: bool = False,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         self.factory, self.data, self.recipe, self.seed, self.width = factory, data, recipe, seed, width
         self.device, self.dtype = torch.device(device), dtype
+        self.precision, self.deterministic = precision, deterministic
         self.inputs = Inputs(data, recipe, seed=seed, device=self.device, dtype=dtype)
         self.model = self._fresh_model(event=-1).train()
         self.averaged = copy.deepcopy(self.model).eval().requires_grad_(False)
-        self._parameters = [p for p in self.model.parameters() if p.requires_grad]
-        self._weights = [p.detach() for p in self._parameters]
-        self._tracked = _tensors(self.model, floating=True), _tensors(self.averaged, floating=True)
-        self._copied = _tensors(self.model, floating=False), _tensors(self.averaged, floating=False)
+        self.parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self._weights = [p.detach() for p in self.parameters]
+        self.tracked = _tensors(self.model, floating=True), _tensors(self.averaged, floating=True)
+        self.copied = _tensors(self.model, floating=False), _tensors(self.averaged, floating=False)
         self.beta = torch.tensor(functional.INITIAL_BETA, dtype=torch.float64, device=self.device)
         self.optimizer = make_optimizer(recipe, self._weights)
         self.beta_optimizer = make_optimizer(recipe, [self.beta], rate_factor=calibration_rate_factor, decay=False)
         self.num_steps = 0
-        self._draws = True
+        self.draws = True
         self._at_hand: tuple[tuple[int, int], Tensor] | None = None
+        self.generators = generators(self.device)
 
     def probe(self, num_examples: int) -> None:
         """Try the model on a batch of that size before any work is done, and see whether it draws."""
         inputs = self.inputs.clean(np.zeros(num_examples, np.int64))
-        self._draws = probe_model(self.model, inputs, self.data.num_classes, name_of(self.factory))
+        self.draws = probe_model(self.model, inputs, self.data.num_classes, name_of(self.factory))
 
     def fingerprint(self) -> str:
         """Of the model as it stands: its layers as printed, its parameters and buffers."""
@@ -93,42 +90,43 @@ class Learner:
 
     def is_finite(self) -> bool:
         """Whether every averaged weight is a finite number."""
-        return all(bool(tensor.isfinite().all()) for tensor in self._tracked[1])
+        return all(bool(tensor.isfinite().all()) for tensor in self.tracked[1])
 
     def _fresh_model(self, event: int) -> nn.Module:
-        with seeded(self.seed, "initialise", event, self.device):
-            model = build(self.factory, self.data.input_shape, self.data.num_classes, width=self.width)
-            if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
-                model.eval()(to_network_input(self.data.inputs(np.zeros(1, np.int64))))
-        model.to(self.device, self.dtype).train()
-        for parameter in model.parameters():
-            if parameter.dim() == 4:  # cloned, because `contiguous` keeps the strides of a single channel as they are
-                parameter.data = parameter.data.clone(memory_format=torch.channels_last)
-        if self.recipe.fast_statistics and self.recipe.ema_step_size <= SLOW_ENOUGH:
-            for layer in model.modules():
-                if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
-                    layer.momentum = 1.0
-        return model
+        return fresh_model(
+            self.factory,
+            self.data,
+            self.recipe,
+            seed=self.seed,
+            event=event,
+            width=self.width,
+            device=self.device,
+            dtype=self.dtype,
+        )
+
+    def computing(self) -> torch.autocast:
+        """Inside, networks compute in the learner's precision."""
+        enabled = self.precision == "bf16"
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
     @torch.no_grad()
     def predict(self, start: int, stop: int) -> Prediction:
         """Averaged weights, eval mode, clean input."""
         logits = self._predicted(np.arange(start, stop))
         self._at_hand = (start, stop), logits
-        return Prediction(
-            functional.log_probabilities(logits, self.beta),
-            F.log_softmax(logits.double(), dim=-1),
-            functional.temperature(self.beta),
-        )
+        return Prediction.of(logits, self.beta)
 
     def _predicted(self, positions: Indices) -> Tensor:
-        return self.inputs.logits(self.averaged, self.inputs.clean(positions))
+        return self.logits(self.inputs.clean(positions))
+
+    def logits(self, inputs: Tensor) -> Tensor:
+        """What the averaged weights make of clean inputs; averaged with those of the mirrored ones if asked."""
+        with self.computing():
+            return self.inputs.logits(self.averaged, inputs)
 
     def predict_uniformly(self, start: int, stop: int) -> Prediction:
         """Probability 1/C for every class."""
-        shape, num_classes = (stop - start, self.data.num_classes), self.data.num_classes
-        flat = torch.full(shape, -float(np.log(num_classes)), dtype=torch.float64, device=self.device)
-        return Prediction(flat, flat, torch.ones((), dtype=torch.float64, device=self.device))
+        return Prediction.uniform(stop - start, self.data.num_classes, self.device)
 
     @torch.no_grad()
     def calibrate(self, indices: Indices, labels: Tensor) -> None:
@@ -140,27 +138,37 @@ class Learner:
         gradient = functional.calibration_gradient(logits, labels, self.beta)
         self.beta_optimizer.step([gradient])
 
+    def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
+        """Training steps one after the other, a row of both arguments each; `event` is the number of the first."""
+        for number, indices in enumerate(batches):
+            self.train(indices, labels[number], event + number)
+
     def train(self, indices: Indices, labels: Tensor, event: int) -> None:
         """One gradient step on the raw weights, then one step of the average towards them."""
-        self._at_hand = None
-        if self._draws:
+        self._forget()
+        if self.draws:
             with seeded(self.seed, "train", event, self.device):
                 self._train(indices, labels, event)
         else:
             self._train(indices, labels, event)
 
     def _train(self, indices: Indices, labels: Tensor, event: int) -> None:
-        logits = self.model(self.inputs.training(indices, event))
+        inputs = self.inputs.training(indices, event)
+        with self.computing():
+            logits = self.model(inputs).to(self.dtype)
         slope = functional.cross_entropy_gradient(logits.detach(), labels, self.recipe.label_smoothing)
-        gradients = torch.autograd.grad(logits, self._parameters, slope, materialize_grads=True)
+        gradients = torch.autograd.grad(logits, self.parameters, slope, materialize_grads=True)
         self.num_steps += 1
         step_size = functional.ema_step_size(self.recipe.ema_step_size, self.num_steps, warmup=self.recipe.ema_warmup)
+        rate = functional.learning_rate(
+            self.recipe.learning_rate, self.num_steps, full_steps=self.recipe.full_rate_steps
+        )
         with torch.no_grad():
-            self.optimizer.step(list(gradients))
-            raw, averaged = self._tracked
+            self.optimizer.step(list(gradients), rate)
+            raw, averaged = self.tracked
             torch._foreach_lerp_(averaged, raw, step_size)
-            if self._copied[0]:
-                torch._foreach_copy_(self._copied[1], self._copied[0])
+            if self.copied[0]:
+                torch._foreach_copy_(self.copied[1], self.copied[0])
 
     @torch.no_grad()
     def reinit(self, event: int) -> None:
@@ -199,22 +207,26 @@ class Learner:
             for target, source in zip(tensors, state[name], strict=True):
                 target.copy_(source)
         self.num_steps = int(state["num_steps"][0])
-        self._at_hand = None
+        self._forget()
 
     def _state(self) -> dict[str, list[Tensor]]:
         tensors = {
-            "raw": self._tracked[0] + self._copied[0],
-            "averaged": self._tracked[1] + self._copied[1],
+            "raw": self.tracked[0] + self.copied[0],
+            "averaged": self.tracked[1] + self.copied[1],
             "beta": [self.beta],
         }
         for owner, optimizer in (("weights", self.optimizer), ("beta", self.beta_optimizer)):
             tensors |= {f"{owner} {name}": values for name, values in optimizer.state.items()}
         return tensors
 
+    def _forget(self) -> None:
+        """The logits of the last prediction are of no use any more."""
+        self._at_hand = None
+
     def _restart(self) -> None:
         reset(self.optimizer)
         self.num_steps = 0
-        self._at_hand = None
+        self._forget()
 
     @torch.no_grad()
     def evaluate(self) -> dict[str, float] | None:
@@ -226,7 +238,7 @@ class Learner:
         for start in range(0, len(heldout), EVALUATION_SIZE):
             positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
             labels = heldout.labels(positions).to(self.device)
-            logits = self.inputs.logits(self.averaged, self.inputs.prepared(heldout.inputs(positions)))
+            logits = self.logits(self.inputs.prepared(heldout.inputs(positions)))
             log_probabilities = functional.log_probabilities(logits, self.beta)
             loss -= float(log_probabilities.gather(1, labels[:, None]).sum())
             errors += int((log_probabilities.argmax(1) != labels).sum())

@@ -1,28 +1,32 @@
 """AdamW, RMSProp and SGD with momentum over plain lists of tensors.
 
-The arithmetic is torch's own (`torch.optim`'s functional forms, fused where there is a fused one);
-what is left out is its per-step bookkeeping. State is explicit: lists of tensors by name.
+The arithmetic is that of `torch.optim`, by its fused kernels where there are any; what is left out is its per-step
+bookkeeping. State is explicit: lists of tensors by name. Weight decay is decoupled in all of them.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.optim.adamw import adamw
-from torch.optim.rmsprop import rmsprop
 from torch.optim.sgd import sgd
 
 from prequential.learn.recipe import Recipe
+
+Rate: TypeAlias = float | Tensor
+"""A learning rate, which may live on the device."""
 
 
 class Optimizer(Protocol):
     """One gradient step at a time, in place. State starts at zero."""
 
     state: dict[str, list[Tensor]]
+    fused: bool
+    """Whether torch's own fused kernels are used; without them a compiler fuses what it sees."""
 
-    def step(self, gradients: list[Tensor]) -> None:
-        """Move the parameters against the gradients."""
+    def step(self, gradients: list[Tensor], rate: Rate | None = None) -> None:
+        """Move the parameters against the gradients; with another learning rate than its own if one is given."""
 
 
 def make_optimizer(
@@ -48,21 +52,27 @@ def _counters(parameters: list[Tensor]) -> list[Tensor]:
     return [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
 
 
-def _decay(parameters: list[Tensor], share: float) -> None:
-    """Decoupled weight decay: θ ← θ − share·θ, as AdamW does inside its step."""
-    if share:
-        torch._foreach_mul_(parameters, 1 - share)
+def _add_scaled(parameters: list[Tensor], moves: Sequence[Tensor], scale: Rate) -> None:
+    """θ ← θ + scale·move, where the scale may live on the device."""
+    if isinstance(scale, Tensor):
+        torch._foreach_add_(parameters, torch._foreach_mul(list(moves), scale.to(moves[0].dtype)))
+    else:
+        torch._foreach_add_(parameters, list(moves), alpha=scale)
 
 
 class AdamW:
     """Adam with decoupled weight decay."""
 
     def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
-        self._parameters, self._rate, self._decay = parameters, rate, decay
+        self._parameters, self._rate, self._decay, self.fused = parameters, rate, decay, True
         self._betas, self._eps = (recipe.momentum, 0.999), recipe.eps
         self.state = {"mean": _zeros(parameters), "square": _zeros(parameters), "step": _counters(parameters)}
 
-    def step(self, gradients: list[Tensor]) -> None:
+    def step(self, gradients: list[Tensor], rate: Rate | None = None) -> None:
+        rate = self._rate if rate is None else rate
+        if not self.fused:
+            self._step_in_pieces(gradients, rate)
+            return
         adamw(
             self._parameters,
             gradients,
@@ -74,57 +84,75 @@ class AdamW:
             amsgrad=False,
             beta1=self._betas[0],
             beta2=self._betas[1],
-            lr=self._rate,
+            lr=rate.float() if isinstance(rate, Tensor) and rate.is_cuda else rate,  # the kernel takes no other type
             weight_decay=self._decay,
             eps=self._eps,
             maximize=False,
         )
+
+    def _step_in_pieces(self, gradients: list[Tensor], rate: Rate) -> None:
+        """The same, written so that a compiler can fuse it with what stands before and after."""
+        mean, square, (beta1, beta2) = self.state["mean"], self.state["square"], self._betas
+        torch._foreach_add_(self.state["step"], 1)
+        num_steps = self.state["step"][0].to(mean[0].dtype)
+        torch._foreach_mul_(self._parameters, 1 - rate * self._decay)
+        torch._foreach_lerp_(mean, gradients, 1 - beta1)
+        torch._foreach_mul_(square, beta2)
+        torch._foreach_addcmul_(square, gradients, gradients, 1 - beta2)
+        scale = torch._foreach_sqrt(square)
+        torch._foreach_mul_(scale, (1 - beta2**num_steps).rsqrt())
+        torch._foreach_add_(scale, self._eps)
+        _add_scaled(self._parameters, torch._foreach_div(mean, scale), -rate / (1 - beta1**num_steps))
 
 
 class RMSProp:
     """RMSProp with momentum."""
 
     def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
-        self._parameters, self._rate, self._decay = parameters, rate, decay
+        self._parameters, self._rate, self._decay, self.fused = parameters, rate, decay, True
         self._momentum, self._eps = recipe.momentum, recipe.eps
         self.state = {"square": _zeros(parameters), "momentum": _zeros(parameters), "step": _counters(parameters)}
 
-    def step(self, gradients: list[Tensor]) -> None:
-        _decay(self._parameters, self._rate * self._decay)
-        rmsprop(
-            self._parameters,
-            gradients,
-            self.state["square"],
-            [],
-            self.state["momentum"] if self._momentum else [],
-            self.state["step"],
-            foreach=True,
-            lr=self._rate,
-            alpha=0.99,
-            eps=self._eps,
-            weight_decay=0.0,
-            momentum=self._momentum,
-            centered=False,
-        )
+    def step(self, gradients: list[Tensor], rate: Rate | None = None) -> None:
+        rate = self._rate if rate is None else rate
+        square, momentum = self.state["square"], self.state["momentum"]
+        torch._foreach_add_(self.state["step"], 1)
+        torch._foreach_mul_(self._parameters, 1 - rate * self._decay)
+        torch._foreach_mul_(square, 0.99)
+        torch._foreach_addcmul_(square, gradients, gradients, 0.01)
+        scale = torch._foreach_sqrt(square)
+        torch._foreach_add_(scale, self._eps)
+        torch._foreach_mul_(momentum, self._momentum)
+        torch._foreach_addcdiv_(momentum, gradients, scale)
+        _add_scaled(self._parameters, momentum, -rate)
 
 
 class SGD:
     """Stochastic gradient descent with momentum."""
 
     def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
-        self._parameters, self._rate, self._decay = parameters, rate, decay
+        self._parameters, self._rate, self._decay, self.fused = parameters, rate, decay, True
         self._momentum = recipe.momentum
         self.state = {"momentum": _zeros(parameters)} if recipe.momentum else {}
 
-    def step(self, gradients: list[Tensor]) -> None:
-        _decay(self._parameters, self._rate * self._decay)
+    def step(self, gradients: list[Tensor], rate: Rate | None = None) -> None:
+        rate = self._rate if rate is None else rate
+        torch._foreach_mul_(self._parameters, 1 - rate * self._decay)
+        if not self.fused or isinstance(rate, Tensor):
+            moves = gradients
+            if self._momentum:
+                moves = self.state["momentum"]
+                torch._foreach_mul_(moves, self._momentum)
+                torch._foreach_add_(moves, gradients)
+            _add_scaled(self._parameters, moves, -rate)
+            return
         buffers: list[Tensor | None] = [*self.state.get("momentum", [None] * len(self._parameters))]
         sgd(
             self._parameters,
             gradients,
             buffers,
             fused=True,
-            lr=self._rate,
+            lr=rate,
             weight_decay=0.0,
             momentum=self._momentum,
             dampening=0.0,

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from prequential.augmentations import require_augmentations
-from prequential.errors import require_flag, require_number, unknown_name
+from prequential.augmentations import movements, require_augmentations
+from prequential.errors import PreqError, require_count, require_flag, require_number, unknown_name
 from prequential.settings import use_plain_numbers
 
 OPTIMIZERS = ("adamw", "rmsprop", "sgd")
@@ -21,7 +21,9 @@ class Recipe:
     optimizer: str = "adamw"
     """"adamw", "rmsprop" or "sgd"."""
     learning_rate: float = 3e-3
-    """Constant over the whole sequence."""
+    """Of the weights; constant over the whole sequence unless `full_rate_steps` says otherwise."""
+    full_rate_steps: int = 0
+    """From this training step n₀ on the learning rate of step n is multiplied by √(n₀/n). 0: constant."""
     eps: float = 1e-4
     """ε of AdamW and RMSProp; it matters as much as the learning rate."""
     weight_decay: float = 0.1
@@ -41,15 +43,20 @@ class Recipe:
     """Augmentations of training images, in order: "flip", "shift:2", "cutout:8", "affine", "randaugment", …"""
     average_flips: bool = False
     """Predict from the mean of the logits of each image and its mirror image."""
+    average_views: int = 1
+    """Predict from the mean of the logits of each image and of views of it, moved as `augment` moves images
+    (shift, affine): this many in all, an odd number."""
 
     def __post_init__(self) -> None:
         use_plain_numbers(self)
         require_augmentations(self.augment)
         object.__setattr__(self, "augment", tuple(self.augment))
         require_flag("average_flips", self.average_flips)
+        self._require_views()
         if self.optimizer not in OPTIMIZERS:
             raise unknown_name("optimizer", self.optimizer, OPTIMIZERS)
         require_number("learning_rate", self.learning_rate, above=0)
+        require_count("full_rate_steps", self.full_rate_steps, at_least=0)
         require_number("eps", self.eps, above=0)
         require_number("weight_decay", self.weight_decay, at_least=0)
         require_number("momentum", self.momentum, at_least=0, below=1)
@@ -57,3 +64,10 @@ class Recipe:
         require_flag("fast_statistics", self.fast_statistics)
         require_number("ema_step_size", self.ema_step_size, above=0, at_most=1)
         require_number("label_smoothing", self.label_smoothing, at_least=0, below=1)
+
+    def _require_views(self) -> None:
+        require_count("average_views", self.average_views)
+        if self.average_views % 2 == 0:
+            raise PreqError(f"average_views must be odd (the image, and pairs of views), got {self.average_views}")
+        if self.average_views > 1 and not movements(self.augment):
+            raise PreqError("average_views moves images as training does; add shift:N or affine to augment")

@@ -1,0 +1,41 @@
+"""A freshly initialised model, ready to learn: on its device, in its layout."""
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+
+from prequential.data.sequence import DataSequence, to_network_input
+from prequential.learn.randomness import seeded
+from prequential.learn.recipe import Recipe
+from prequential.models import ModelFactory, build
+
+SLOW_ENOUGH = 0.1
+"""The largest step of the EMA that averages enough batches for batch-norm statistics."""
+
+
+def fresh_model(
+    factory: str | ModelFactory,
+    data: DataSequence,
+    recipe: Recipe,
+    *,
+    seed: int,
+    event: int,
+    width: float,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> nn.Module:
+    """A model whose initialisation depends on the seed and the number of the event alone, in train mode."""
+    with seeded(seed, "initialise", event, device):
+        model = build(factory, data.input_shape, data.num_classes, width=width)
+        if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
+            model.eval()(to_network_input(data.inputs(np.zeros(1, np.int64))))
+    model.to(device, dtype).train()
+    for parameter in model.parameters():
+        if parameter.dim() == 4:  # cloned, because `contiguous` keeps the strides of a single channel as they are
+            parameter.data = parameter.data.clone(memory_format=torch.channels_last)
+    if recipe.fast_statistics and recipe.ema_step_size <= SLOW_ENOUGH:
+        for layer in model.modules():
+            if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
+                layer.momentum = 1.0
+    return model

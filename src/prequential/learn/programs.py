@@ -1,0 +1,170 @@
+"""What a graph engine records: a training step, and the prediction of a span with its calibration.
+
+A program owns the tensors that differ from one replay to the next. It reads and writes those of the learner in
+place, so that every other way to execute an event can take turns with it.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from prequential.data.augment import DeviceDraws, augmentation_key
+from prequential.data.device import onto
+from prequential.events import Indices
+from prequential.learn import functional
+from prequential.learn.capture import Captured, compiled
+from prequential.learn.feed import Slot
+from prequential.learn.learner import Learner
+from prequential.learn.prediction import Prediction
+from prequential.rng import derive
+
+
+class TrainProgram:
+    """Training steps on batches of one size: gather, augment, forward, backward, optimizer, EMA."""
+
+    def __init__(self, learner: Learner, slot: Slot, batch_size: int, most_steps: int, pool: Any) -> None:
+        self._learner, self._slot, device = learner, slot, learner.device
+        self._positions = torch.zeros(most_steps, batch_size, dtype=torch.int64, device=device)
+        self._labels = torch.zeros_like(self._positions)
+        self._keys = torch.zeros(most_steps, dtype=torch.int64, device=device)
+        self._row = torch.zeros(1, dtype=torch.int64, device=device)
+        self._count = torch.zeros(1, dtype=learner.dtype, device=device)  # torch.compile loses changes to a scalar
+        augmentation = learner.inputs.augmentation
+        self._draws = None if augmentation is None else DeviceDraws(batch_size, augmentation.num_draws, device)
+        self._counters = _step_counters(learner.model)
+        self._forward = compiled(self._logits_and_slope) if learner.compiled else self._logits_and_slope
+        self._update = compiled(self._move) if learner.compiled else self._move
+        before = learner.state()
+        self._step = Captured(self._one_step, device, pool)
+        learner.restore(before)
+
+    def run(self, batches: Indices, labels: Tensor, event: int) -> None:
+        """A step for each row; `event` is the number of the first."""
+        learner, num_steps = self._learner, len(batches)
+        self._positions[:num_steps].copy_(onto(learner.device, batches))
+        self._labels[:num_steps].copy_(labels)
+        if self._draws is not None:
+            keys = np.array([augmentation_key(learner.seed, event + i) for i in range(num_steps)], np.uint64)
+            self._keys[:num_steps].copy_(onto(learner.device, keys.view(np.int64)))
+        self._row.zero_()
+        self._count.fill_(learner.num_steps)
+        for number, indices in enumerate(batches, event):
+            self._slot.place(indices, learner.inputs.crop_key(number))
+            if learner.draws:
+                for generator in learner.generators:
+                    generator.manual_seed(derive(learner.seed, "train", number))
+            self._step.replay()
+        learner.num_steps += num_steps
+
+    def _one_step(self) -> None:
+        with _not_counting(self._learner.model):
+            logits, slope = self._forward()
+        gradients = torch.autograd.grad(logits, self._learner.parameters, slope, materialize_grads=True)
+        self._update(list(gradients))
+
+    def _logits_and_slope(self) -> tuple[Tensor, Tensor]:
+        learner = self._learner
+        inputs = self._slot.take(self._positions.index_select(0, self._row)[0])
+        if self._draws is not None:
+            inputs = learner.inputs.augmented(inputs, self._draws(self._keys.index_select(0, self._row)))
+        with learner.computing():
+            logits = learner.model(inputs).to(learner.dtype)
+        labels = self._labels.index_select(0, self._row)[0]
+        return logits, functional.cross_entropy_gradient(logits.detach(), labels, learner.recipe.label_smoothing)
+
+    @torch.no_grad()
+    def _move(self, gradients: list[Tensor]) -> None:
+        learner, recipe = self._learner, self._learner.recipe
+        self._row.add_(1)
+        self._count.add_(1)
+        rate: Tensor | None = None
+        if recipe.full_rate_steps:
+            share = (recipe.full_rate_steps / self._count).clamp(max=1.0).sqrt()
+            rate = (recipe.learning_rate * share)[0]
+        learner.optimizer.step(gradients, rate)
+        step_size = torch.full_like(self._count, recipe.ema_step_size)
+        if recipe.ema_warmup:
+            step_size = (5 / self._count).clamp(max=1.0).maximum(step_size)
+        raw, averaged = learner.tracked
+        functional.average(averaged, raw, step_size[0])
+        if self._counters:
+            torch._foreach_add_(self._counters, 1)
+        if learner.copied[0]:
+            torch._foreach_copy_(learner.copied[1], learner.copied[0])
+
+
+class PredictProgram:
+    """Predictions of spans of up to `size` labels, and a step of the temperature on each.
+
+    A shorter span is filled up with its last position; what is computed for the filling is left out.
+    """
+
+    def __init__(self, learner: Learner, slot: Slot, size: int, pool: Any) -> None:
+        self._learner, self._slot, self._size, device = learner, slot, size, learner.device
+        self._offsets = torch.arange(size, device=device)
+        self._start, self._last, self._num_labels = torch.zeros(3, dtype=torch.int64, device=device).unbind()
+        self._labels = torch.zeros(size, dtype=torch.int64, device=device)
+        self._prediction = Captured(self._predict, device, pool)
+        self._logits, _ = self._prediction.replay()
+        before = learner.state()
+        self._calibration = Captured(self._calibrate, device, pool)
+        learner.restore(before)
+
+    def predict(self, start: int, stop: int) -> Prediction:
+        """Of positions start … stop−1."""
+        self._start.fill_(start)
+        self._last.fill_(stop - 1)
+        self._slot.place(np.minimum(np.arange(start, start + self._size), stop - 1), None)
+        self._logits, found = self._prediction.replay()
+        rows = slice(0, stop - start)
+        return Prediction(
+            found.log_probabilities[rows].clone(), found.uncalibrated[rows].clone(), found.temperature.clone()
+        )
+
+    def calibrate(self, labels: Tensor) -> None:
+        """On the span predicted last."""
+        self._num_labels.fill_(len(labels))
+        self._labels[: len(labels)].copy_(labels)
+        self._calibration.replay()
+
+    @torch.no_grad()
+    def _predict(self) -> tuple[Tensor, Prediction]:
+        positions = torch.minimum(self._start + self._offsets, self._last)
+        logits = self._learner.logits(self._slot.take(positions))
+        return logits, Prediction.of(logits, self._learner.beta)
+
+    @torch.no_grad()
+    def _calibrate(self) -> None:
+        learner = self._learner
+        gradient = functional.calibration_gradient(self._logits, self._labels, learner.beta, self._num_labels)
+        learner.beta_optimizer.step([gradient])
+
+
+def _normalisations(model: nn.Module) -> Iterator[nn.modules.batchnorm._BatchNorm]:
+    """Those that count batches and do not use the count."""
+    for layer in model.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
+            yield layer
+
+
+def _step_counters(model: nn.Module) -> list[Tensor]:
+    counters = [layer.num_batches_tracked for layer in _normalisations(model)]
+    return [counter for counter in counters if counter is not None]
+
+
+@contextlib.contextmanager
+def _not_counting(model: nn.Module) -> Iterator[None]:
+    """Inside, batch normalisations do not count batches: all counters are moved by one kernel afterwards."""
+    layers = list(_normalisations(model))
+    counters = [layer.num_batches_tracked for layer in layers]
+    for layer in layers:
+        layer.num_batches_tracked = None
+    try:
+        yield
+    finally:
+        for layer, counter in zip(layers, counters, strict=True):
+            layer.num_batches_tracked = counter
