@@ -1,9 +1,9 @@
-# make demo: the description length of MNIST under LeNet.  make test: every check.  make bench: our speed claims.
+# make demo: the description length of MNIST under LeNet.  make test: every check.  make bench, bench-gpu: speed.
 PYTHON ?= python3
 BIN := .venv/bin
 export OMP_WAIT_POLICY := passive
 
-.PHONY: demo test bench install clean
+.PHONY: demo test bench bench-gpu install clean
 
 install: .venv/installed
 
@@ -26,7 +26,11 @@ test: install
 
 bench: install
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/speed.py --write
+
+# with the Python and the torch of the machine, which knows its GPU
+bench-gpu:
+	PYTHONPATH=src $(PYTHON) benchmarks/gpu.py
 
 clean:
 	rm -rf .venv runs/demo .mypy_cache .ruff_cache .hypothesis

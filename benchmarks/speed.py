@@ -17,7 +17,6 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -31,6 +30,7 @@ from prequential.data import ArraySequence, to_network_input
 from prequential.events import Train
 from prequential.models import build
 from prequential.plan import Plan
+from results import write_section
 
 RECIPE = pq.Recipe()
 METHOD = pq.ReplayStreams(num_streams=8, batch_size=32)
@@ -91,7 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--length", type=int, default=4096)
     parser.add_argument("--pairs", type=int, default=7)
-    parser.add_argument("--out", type=Path, help="also write the table into this file")
+    parser.add_argument("--write", action="store_true", help="write the table into RESULTS.md")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     data = pq.load_data("mnist").take(arguments.length).without_heldout()
@@ -129,8 +129,8 @@ def main() -> None:
         f"Python {platform.python_version()}, torch {torch.__version__}, prequential {pq.__version__}"
     )
     print("\n".join(lines))
-    if arguments.out is not None:
-        arguments.out.write_text("\n".join(lines) + "\n")
+    if arguments.write:
+        write_section("On a CPU", "make bench", "```\n" + "\n".join(lines) + "\n```")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from prequential.data.sequence import ArraySequence, Read, training_inputs
 from prequential.learn.learner import Learner
 from prequential.methods import Method
 from prequential.models import build
+from prequential.plan import Plan
 
 from .strategies import prequential_methods
 
@@ -81,6 +83,46 @@ def test_averaging_over_flips_sees_no_side() -> None:
     assert one.flops is not None
     assert plain.flops is not None
     assert one.flops["code"] > plain.flops["code"], "a second forward pass is counted"
+
+
+def test_averaging_over_views_is_the_mean_of_fixed_movements() -> None:
+    data = pictures(40)
+    recipe = pq.Recipe(augment=("flip", "cutout:3", "shift:2", "affine"), average_views=5, average_flips=True)
+    learner, other = (Learner(net, data, recipe, seed=seed) for seed in (0, 7))
+    inputs = learner.inputs.clean(np.arange(6))
+    views = learner.inputs._seen(inputs)
+    assert len(views) == 10
+    assert torch.equal(views[0], inputs)
+    for view, again in zip(views, other.inputs._seen(inputs[2:5]), strict=True):
+        assert torch.equal(view[2:5], again), "no view depends on the seed or on its neighbours"
+    assert all(not torch.equal(view, inputs) for view in views[1:])
+    expected = torch.stack([learner.averaged(view) for view in views]).mean(0)
+    torch.testing.assert_close(learner.logits(inputs), expected)
+    draws = learner.inputs._view_draws
+    torch.testing.assert_close(draws[:2] + draws[2:], torch.ones(2, 7), msg="views come in opposite pairs")
+    one, five = (
+        pq.run(net, data, METHOD, pq.Recipe(augment=("shift:1",), average_views=number), seed=0) for number in (1, 5)
+    )
+    assert one.flops is not None
+    assert five.flops is not None
+    trained, predicted = Plan(METHOD, 40).counts().trained_examples, 40
+    forward = (five.flops["code"] - one.flops["code"]) / (4 * predicted)
+    assert forward > 0
+    assert one.flops["code"] > forward * (predicted + 2 * trained)
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"average_views": 4, "augment": ("affine",)}, "average_views must be odd .* got 4"),
+        ({"average_views": 3, "augment": ("flip", "cutout:2")}, "add shift:N or affine to augment"),
+        ({"average_views": 0}, "average_views must be"),
+        ({"full_rate_steps": -1}, "full_rate_steps must be"),
+    ],
+)
+def test_views_that_make_no_sense(settings: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(pq.PreqError, match=complaint):
+        pq.Recipe(**settings)
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,22 @@ def test_warm_up_averages_over_all_steps_so_far() -> None:
 
 @pytest.mark.parametrize("name", ["adamw", "rmsprop", "sgd"])
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_gradients_in_another_layout_move_the_same_weights(name: str, momentum: float) -> None:
+    recipe = pq.Recipe(optimizer=name, momentum=momentum)
+    weight, gradient = torch.randn(4, 3, 3, 3), torch.randn(4, 3, 3, 3)
+    moved = []
+    for layout in (torch.contiguous_format, torch.channels_last):
+        parameter = weight.clone(memory_format=layout)
+        optimizer = make_optimizer(recipe, [parameter])
+        for _ in range(3):
+            optimizer.step([gradient])
+        moved.append(parameter)
+    torch.testing.assert_close(moved[0], moved[1])
+    assert not torch.equal(moved[0], weight)
+
+
+@pytest.mark.parametrize("name", ["adamw", "rmsprop", "sgd"])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_optimizers_do_what_torchs_do(name: str, momentum: float) -> None:
     recipe = pq.Recipe(optimizer=name, learning_rate=0.01, eps=1e-3, weight_decay=0.1, momentum=momentum)
     ours, theirs = nn.Linear(3, 2), nn.Linear(3, 2)

@@ -387,6 +387,24 @@ def test_verify_proves_a_run_and_catches_a_forged_one(tmp_path: Path, capsys: py
     forged.save(tmp_path / "forged")
     assert main(["verify", str(tmp_path / "forged"), "--model", model]) == 2
     assert "is not what its settings give here: from label 0 on its nats differ" in capsys.readouterr().err
+    record = pq.load(tmp_path / "run")
+    on_gpu = {"device": "cuda", "device_name": "NVIDIA H200", "deterministic": False}
+    replace(record, environment=record.environment | on_gpu).save(tmp_path / "gpu")
+    assert main(["verify", str(tmp_path / "gpu"), "--model", model]) == 2
+    assert "make the run with --deterministic to verify it" in capsys.readouterr().err
+
+
+def test_verify_proves_a_run_of_the_graph_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = f"run mnist mlp1 --width 0.1 --length 200 --streams 1 --threads 1 --json --out {tmp_path / 'run'}"
+    assert main([*flags.split(), "--engine", "graph", "--precision", "bf16"]) == 0
+    assert main(["verify", str(tmp_path / "run")]) == 0
+    assert "every label identical" in capsys.readouterr().out
+    assert main([*flags.split(), "--resume", "--engine", "eager"]) == 2
+    err = capsys.readouterr().err
+    assert "engine graph then, eager now" in err
+    assert "precision bf16 then, fp32 now" in err
+    assert main(["run", "mnist", "mlp1", "--compile", "maybe"]) == 2
+    assert "unknown --compile 'maybe'" in capsys.readouterr().err
 
 
 def test_the_command_line_encodes_and_decodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,5 +100,6 @@ def _reached(preset: Preset) -> str:
     for each in preset.reached:
         error = f" ± {each.standard_error:,.0f}" if each.standard_error is not None else ""
         seeds = f", {each.seeds} seeds" if each.seeds > 1 else ""
-        lines.append(f"{each.nats:,.0f}{error} nats{seeds} ({each.where}, {each.when}): {each.command}")
+        tried = f", {each.tried} settings tried" if each.tried else ""
+        lines.append(f"{each.nats:,.0f}{error} nats{seeds}{tried} ({each.where}, {each.when}): {each.command}")
     return "\n".join(lines) or "–"

@@ -52,6 +52,14 @@ def _counters(parameters: list[Tensor]) -> list[Tensor]:
     return [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
 
 
+def _laid_out(gradients: list[Tensor], parameters: list[Tensor]) -> list[Tensor]:
+    """The gradients in the memory layout of their parameters, which fused kernels take for granted."""
+    return [
+        gradient if gradient.stride() == parameter.stride() else torch.empty_like(parameter).copy_(gradient)
+        for gradient, parameter in zip(gradients, parameters, strict=True)
+    ]
+
+
 def _add_scaled(parameters: list[Tensor], moves: Sequence[Tensor], scale: Rate) -> None:
     """θ ← θ + scale·move, where the scale may live on the device."""
     if isinstance(scale, Tensor):
@@ -75,7 +83,7 @@ class AdamW:
             return
         adamw(
             self._parameters,
-            gradients,
+            _laid_out(gradients, self._parameters),
             self.state["mean"],
             self.state["square"],
             [],
@@ -149,7 +157,7 @@ class SGD:
         buffers: list[Tensor | None] = [*self.state.get("momentum", [None] * len(self._parameters))]
         sgd(
             self._parameters,
-            gradients,
+            _laid_out(gradients, self._parameters),
             buffers,
             fused=True,
             lr=rate,

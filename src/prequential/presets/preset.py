@@ -22,12 +22,22 @@ class Reached:
     when: str
     command: str
     standard_error: float | None = None
+    """Of the mean, where there are several seeds."""
+    tried: int | None = None
+    """Settings that were compared, by codelength alone, before these were taken: ln of it is what the choice costs."""
 
 
-def on_h200(nats: float, run: str) -> Reached:
-    """A codelength of one run on an H200 (`experiments/presets.txt`)."""
+def on_h200(nats: float, run: str, *, standard_error: float | None = None, tried: int | None = None) -> Reached:
+    """A codelength on an H200 (`experiments/presets.txt`): of one seed, or of three where there is an error."""
+    several = standard_error is not None
     return Reached(
-        nats=nats, seeds=1, where="H200, torch 2.11", when="2026-11-15", command=f"preq run {run} --device cuda"
+        nats=nats,
+        seeds=3 if several else 1,
+        where=f"H200, torch 2.11, {'graph, bf16' if several else 'eager, fp32'}",
+        when="2026-11-16" if several else "2026-11-15",
+        command=f"preq run {run} --device cuda",
+        standard_error=standard_error,
+        tried=tried,
     )
 
 
