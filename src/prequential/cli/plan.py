@@ -35,6 +35,10 @@ class PlanFlags(SourceFlags, RecipeFlags, MethodFlags):
     """Scale the model's layers."""
     device: Text = "cpu"
     """Where the time is measured: cpu, cuda, cuda:1, ..."""
+    engine: Text = "auto"
+    """eager, graph, or auto, as preq run takes it; nothing is compiled, which would make long runs faster."""
+    precision: Text = "auto"
+    """fp32, bf16 or auto, as preq run takes it."""
     length: Annotated[Count, default("60000, or the data's")] = None
     """Labels in the sequence."""
     events: Whole = 12
@@ -90,11 +94,20 @@ def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) 
     """What the plan costs with this model on this device."""
     from prequential.learn.environment import find_num_threads, num_threads
     from prequential.learn.estimate import estimate
+    from prequential.learn.execution import Execution
     from prequential.session import prepare
 
     assert flags.model is not None
     session = prepare(
-        flags.model, data, plan.method, recipe, seed=0, plan_seed=plan.seed, width=flags.width, device=flags.device
+        flags.model,
+        data,
+        plan.method,
+        recipe,
+        seed=0,
+        plan_seed=plan.seed,
+        width=flags.width,
+        device=flags.device,
+        execution=Execution(engine=flags.engine, precision=flags.precision, compiled=False),
     )
     with num_threads(find_num_threads("auto", session.learner)):
         found = estimate(plan, session.learner)

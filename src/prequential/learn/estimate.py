@@ -12,6 +12,8 @@ from prequential.learn.learner import Learner
 from prequential.plan import Plan
 
 WARM_UP, MEASURED = 2, 5
+MOST_STEPS = 8
+"""Training steps that are measured together, where an engine likes several."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ def estimate(plan: Plan, learner: Learner) -> Estimate:
     heldout = learner.data.heldout
     batch_size = max(2, round(counts.trained_examples / max(counts.trains, 1)))
     positions = np.arange(batch_size) % len(learner.data)
-    steps = np.tile(positions, (learner.steps_at_once, 1))
+    steps = np.tile(positions, (min(learner.steps_at_once, MOST_STEPS), 1))
     labels = torch.zeros(steps.shape, dtype=torch.int64, device=learner.device)
     train = _seconds(lambda: learner.train_steps(steps, labels, 0), learner.device) / len(steps)
     span = min(batch_size, len(learner.data))

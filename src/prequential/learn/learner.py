@@ -1,6 +1,7 @@
 """The learner: weights, optimizer, EMA and temperature. It executes events and sees no future label."""
 
 import copy
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
@@ -104,10 +105,11 @@ class Learner:
             dtype=self.dtype,
         )
 
-    def computing(self) -> torch.autocast:
+    def computing(self) -> AbstractContextManager[object]:
         """Inside, networks compute in the learner's precision."""
-        enabled = self.precision == "bf16"
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled, cache_enabled=False)
+        if self.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
 
     @torch.no_grad()
     def predict(self, start: int, stop: int) -> Prediction:

@@ -36,8 +36,14 @@ OURS = (
     ),
     Preset(
         name="default",
-        description="few replays, fast steps, EMA warm-up: good codes in minutes on a CPU",
-        reached=(on_cpu(3364, "mnist lenet"),),
+        data=MNISTS,
+        description="few replays, a learning rate that falls, a slow EMA with warm-up: good codes in a minute on a CPU",
+        recipe=Recipe(full_rate_steps=3000, ema_step_size=3e-3),
+        reached=(on_cpu(3104, "mnist lenet"),),
+    ),
+    Preset(
+        name="default",
+        description="few replays, fast steps that do not slow down, EMA warm-up: good codes in minutes on a CPU",
     ),
     Preset(
         name="best",
