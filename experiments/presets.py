@@ -30,6 +30,8 @@ def run(job: str, out: Path, options: dict[str, Any]) -> None:
     data_name, model, preset_name, seed = place.split("/")
     preset = find_preset(preset_name, data_name, model)
     settings = {name: value(text) for name, text in parse_qsl(changes)}
+    if "augment" in settings:
+        settings["augment"] = tuple(settings["augment"].split(","))
     width, length = settings.pop("width", 1.0), settings.pop("length", None)
     of_recipe = {f.name for f in fields(pq.Recipe)}
     recipe = replace(preset.recipe, **{name: v for name, v in settings.items() if name in of_recipe})
@@ -55,9 +57,12 @@ def value(text: str) -> Any:
     """A setting as it is written in a job."""
     if text in ("true", "false"):
         return text == "true"
-    if text and text[0].isalpha():
-        return tuple(text.split(","))
-    return float(text) if not text.isdecimal() else int(text)
+    if text.isdecimal():
+        return int(text)
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def print_table(log: Path) -> None:

@@ -28,13 +28,17 @@ if TYPE_CHECKING:
         ReplayStreams,
         Uniform,
     )
+    from prequential.mixture import mixture
+    from prequential.pareto import pareto_front
     from prequential.plan import Plan
     from prequential.record import Record, load
     from prequential.run import Interrupted, run
+    from prequential.sweep import SPACES, sweep
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "SPACES": "prequential.sweep",
     "ChunksFineTuned": "prequential.methods",
     "ChunksFromScratch": "prequential.methods",
     "Exponential": "prequential.methods",
@@ -54,12 +58,16 @@ _HOMES = {
     "from_dataset": "prequential.data.arrays",
     "load": "prequential.record",
     "load_data": "prequential.data.sources:load",
+    "mixture": "prequential.mixture",
+    "pareto_front": "prequential.pareto",
     "prepare": "prequential.data.prepare",
     "regret": "prequential.measure",
     "run": "prequential.run",
+    "sweep": "prequential.sweep",
 }
 
 __all__ = [
+    "SPACES",
     "ChunksFineTuned",
     "ChunksFromScratch",
     "Exponential",
@@ -79,9 +87,12 @@ __all__ = [
     "from_dataset",
     "load",
     "load_data",
+    "mixture",
+    "pareto_front",
     "prepare",
     "regret",
     "run",
+    "sweep",
 ]
 
 

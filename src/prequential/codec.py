@@ -138,7 +138,10 @@ def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Liste
     learner = session.learner
     recorder = Recorder(session.plan, learner.data.num_classes)
     with seeded(learner.seed, "run", 0, learner.device), repeatable(learner):
-        execute(session.plan, learner, labels, recorder, lambda: recorder.report(listeners))
+        try:
+            execute(session.plan, learner, labels, recorder, lambda: recorder.report(listeners))
+        finally:
+            learner.close()
     recorder.report(listeners)
     return recorder
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of, read_array, write_atomically, writing
 from prequential.learn.learner import Learner
-from prequential.record import ARRAYS, RECORD_FILE, Record, read_facts, require_no_run, write_facts
+from prequential.record import ARRAYS, OVER, RECORD_FILE, Record, read_facts, require_no_run, write_facts
 from prequential.record import load as load_record
 from prequential.recorder import COUNTERS, Recorder
 
@@ -56,7 +56,7 @@ class Home:
             warnings.warn(f"{error}; going on from the last checkpoint", PreqWarning, stacklevel=3)
             return None
         self._require_same(content)
-        return load_record(self.path) if content["status"] in ("finished", "diverged") else None
+        return load_record(self.path) if content["status"] in OVER else None
 
     def require_ours(self) -> None:
         """Refuse to resume in a directory that holds other things than a run."""
@@ -123,7 +123,7 @@ class Home:
     def finish(self, recorder: Recorder, facts: dict[str, Any]) -> Record:
         """Write the record. A run that is over needs its checkpoints no more."""
         recorder.sync()
-        is_over = recorder.status in ("finished", "diverged")
+        is_over = recorder.status in OVER
         if is_over:
             recorder.cut()
         write_facts(self.path, facts, recorder.contents())

@@ -17,5 +17,9 @@ class Progress:
     seconds: float
 
 
+class Pruned(Exception):  # noqa: N818  # no error: a way for a run to end
+    """A listener raises it to end a run for good: the record keeps what was measured, with status "pruned"."""
+
+
 Listener = Callable[[Progress], object]
 """Called a few times a second with where the run stands, and once at the end."""

@@ -21,6 +21,8 @@ RECORD_FILE = "record.json"
 PER_POSITION = ("nats", "uncalibrated_nats", "labels", "predicted", "confidence")
 PER_PREDICTION = ("temperature_positions", "temperatures")
 ARRAYS = (*PER_POSITION, *PER_PREDICTION)
+OVER = ("finished", "diverged", "pruned")
+"""The statuses of a run that does not go on."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -57,7 +59,8 @@ class Record:
     num_classes: int
     prequential: bool
     status: str
-    """"finished", "diverged" (no finite codelength), "stopped" (interrupted), "failed" or "running"."""
+    """"finished", "diverged" (no finite codelength), "pruned" (ended early by a listener), "stopped" (interrupted),
+    "failed" or "running"."""
     heldout: dict[str, float] | None
     flops: dict[str, float] | None
     """`code`, and apart from it `heldout`: closing stage and evaluation. None where torch cannot count."""

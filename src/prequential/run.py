@@ -21,7 +21,7 @@ from prequential.learn.recipe import Recipe
 from prequential.methods import Method
 from prequential.models import ModelFactory
 from prequential.plan import Plan, blocks
-from prequential.progress import Listener
+from prequential.progress import Listener, Pruned
 from prequential.record import RECORD_FILE, Record, claim, require_no_run
 from prequential.recorder import Recorder
 from prequential.session import Session, prepare
@@ -121,7 +121,8 @@ def run(
         listeners: called with `Progress` a few times a second.
 
     Returns:
-        The record, with status "finished", or "diverged" if a label had no finite codelength.
+        The record, with status "finished", "diverged" if a label had no finite codelength, or "pruned" if a
+        listener raised `Pruned`.
 
     Raises:
         PreqError: for mistakes in what was given; nothing was written.
@@ -215,6 +216,7 @@ def _go(
 
     with (
         contextlib.closing(recorder),
+        contextlib.closing(learner),
         num_threads(find_num_threads(threads, learner)),
         seeded(learner.seed, "run", 0, learner.device),
         repeatable(learner),
@@ -227,6 +229,9 @@ def _go(
                 home.save(learner, recorder)
         except KeyboardInterrupt:
             recorder.finish("stopped")
+        except Pruned:
+            if recorder.status == "running":
+                recorder.finish("pruned")
         except BaseException:
             with contextlib.suppress(Exception):
                 recorder.finish("failed")

@@ -20,6 +20,7 @@ from prequential.learn.shapes import Shapes
 from prequential.methods import Method, ReplayStreams
 from prequential.models import ModelFactory, name_of
 from prequential.plan import Plan
+from prequential.record import OVER
 from prequential.recorder import Recorder
 from prequential.settings import settings_of
 
@@ -35,7 +36,7 @@ class Session:
 
     def result(self, recorder: Recorder) -> dict[str, Any]:
         """What a record says of the settings and of how the run went."""
-        is_over = recorder.status in ("finished", "diverged")
+        is_over = recorder.status in OVER
         return self.facts | {
             "status": recorder.status,
             "heldout": recorder.heldout,
@@ -89,8 +90,11 @@ def prepare(
 
 def _make_learner(plan: Plan, execution: Execution, device: torch.device, *parts: Any, **settings: Any) -> Learner:
     """The engine that suits the device and the plan."""
-    shapes = None if execution.on(device.type, num_steps=0).engine == "eager" else Shapes.of(plan)
-    found = execution.on(device.type, num_steps=0 if shapes is None else shapes.num_train_steps)
+    bfloat16 = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
+    found = execution.on(device.type, num_steps=0, bfloat16=bfloat16)
+    shapes = None if found.engine == "eager" else Shapes.of(plan)
+    if shapes is not None:
+        found = execution.on(device.type, num_steps=shapes.main_batch[1], bfloat16=bfloat16)
     settings |= {"device": device, "precision": found.precision, "deterministic": found.deterministic}
     if shapes is None:
         return Learner(*parts, **settings)

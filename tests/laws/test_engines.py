@@ -1,6 +1,8 @@
 """Engines agree: the graph engine computes what the eager one does, by other means."""
 
+import gc
 import warnings
+import weakref
 from functools import partial
 from typing import Any
 
@@ -9,25 +11,52 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 import prequential as pq
+from prequential.coding.labels import Scorer
 from prequential.data import ArraySequence
 from prequential.data.augment import DeviceDraws, augmentation_key, draws_for
 from prequential.errors import PreqError, PreqWarning
 from prequential.events import Event, Predict, Reinit, Train
-from prequential.learn import capture, functional, graph, programs
+from prequential.learn import capture, functional, programs
 from prequential.learn.execution import Execution
 from prequential.learn.feed import Resident, Streamed, make_feed
 from prequential.learn.graph import GraphLearner
 from prequential.learn.learner import Learner
 from prequential.learn.shapes import Shapes
 from prequential.plan import Plan, blocks
+from prequential.recorder import Recorder
+from prequential.run import execute
 
 from ..conftest import blobs
 from ..unit.test_resume import assert_same
 from .test_records import IDS, METHODS, tiny
 
 AUGMENT = ("affine", "flip", "shift:2", "cutout:4")
+
+
+class Recorded:
+    """A CUDA graph's contract on a CPU: what is recorded runs again on the same tensors, without Python's help."""
+
+    def __init__(self, work: Any, tape: Any) -> None:
+        for _ in range(capture.WARM_UPS):
+            work()
+        self._work, self._result = work, work()
+
+    def replay(self) -> Any:
+        result = self._work()
+        return self._copied(self._result, result)
+
+    def _copied(self, old: Any, new: Any) -> Any:
+        if isinstance(old, torch.Tensor):
+            return old.copy_(new)
+        if isinstance(old, tuple):
+            return tuple(self._copied(o, n) for o, n in zip(old, new, strict=True))
+        if old is not None:
+            for name in old.__slots__:
+                self._copied(getattr(old, name), getattr(new, name))
+        return old
 
 
 def weights(learner: Learner) -> torch.Tensor:
@@ -136,13 +165,39 @@ def test_data_that_does_not_fit_is_streamed(monkeypatch: pytest.MonkeyPatch, mni
     np.testing.assert_allclose(streamed.nats, resident.nats, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("stop_at", [40, 200, 399])
-def test_a_graph_run_resumes_to_the_bit(tmp_path: Any, stop_at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_run_goes_on_after_any_event_to_the_bit(mnist: ArraySequence) -> None:
+    data, method = mnist.take(150).without_heldout(), pq.ReplayStreams(num_streams=2, batch_size=24, first_block=3)
+    plan = Plan(method, 150)
+
+    def begun(state: Any = None, counters: Any = None) -> tuple[Any, Recorder, Scorer]:
+        learner = GraphLearner("lenet", data, pq.Recipe(), seed=0, shapes=Shapes.of(plan))
+        recorder, labels = Recorder(plan, 10), Scorer(data, learner.device)
+        if state is not None:
+            learner.restore(state)
+            recorder.num_events, labels.frontier = counters
+            recorder.position = labels.frontier
+        return learner, recorder, labels
+
+    learner, recorder, labels = begun()
+    states: list[Any] = []
+    monitor = lambda: states.append((learner.state(), (recorder.num_events, labels.frontier)))  # noqa: E731
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+        patch.setattr(recorder, "pause_is_due", lambda: True)
+        execute(plan, learner, labels, recorder, monitor)
+    for state, counters in states[3:-1:5]:
+        other, again, known = begun(state, counters)
+        execute(plan, other, known, again)
+        for one, two in zip(learner.state().values(), other.state().values(), strict=True):
+            assert all(a.equal(b) for a, b in zip(one, two, strict=True)), f"after event {counters[0]}"
+
+
+def test_a_graph_run_resumes_from_its_directory(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
     method = pq.ReplayStreams(num_streams=3, batch_size=16, first_block=4, min_steps=2)
 
     def ask(progress: Any) -> None:
-        if progress.position >= stop_at:
+        if progress.position >= 200:
             raise RuntimeError("stopped on purpose")
 
     arguments: dict[str, Any] = {"seed": 0, "engine": "graph", "checkpoint_seconds": 0}
@@ -181,6 +236,51 @@ def test_a_model_that_cannot_be_recorded_goes_on_eagerly(monkeypatch: pytest.Mon
     with pytest.warns(PreqWarning, match=r"cannot be recorded \(operation not .* capturing\); going on eagerly"):
         graphed = pq.run(tiny, blobs(100), seed=0, engine="graph")
     assert graphed.nats.tobytes() == eager.nats.tobytes()
+    assert str(graphed.environment["fallback"]).startswith("not recorded: operation not permitted")
+
+
+def test_a_compiled_recording_that_breaks_off_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = []
+
+    class Breaks(Recorded):
+        def __init__(self, work: Any, tape: Any) -> None:
+            super().__init__(work, tape)
+            attempts.append(work)
+            if len(attempts) == 1:
+                raise RuntimeError("broke off after its warm-up")
+
+    monkeypatch.setattr(programs, "compiled", lambda function: function)
+    monkeypatch.setattr(programs, "Captured", Breaks)
+    with pytest.warns(PreqWarning, match="cannot be compiled"):
+        learner = trained(GraphLearner, blobs(64), tiny, pq.Recipe(), compiled=True)
+    assert len(attempts) == 2
+    assert learner.optimizer.state["step"][0] == 20
+    torch.testing.assert_close(weights(learner), weights(trained(Learner, blobs(64), tiny, pq.Recipe())))
+
+
+def test_a_model_that_couples_its_rows_is_not_filled_up() -> None:
+    def coupled(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        return nn.Sequential(
+            nn.Linear(input_shape[0], 8), nn.BatchNorm1d(8, track_running_stats=False), nn.Linear(8, num_classes)
+        )
+
+    method = pq.ReplayStreams(num_streams=2, batch_size=16, first_block=2)
+    eager, graphed = (pq.run(coupled, blobs(300), method, seed=0, engine=engine) for engine in ("eager", "graph"))
+    np.testing.assert_allclose(graphed.nats, eager.nats, rtol=1e-3, atol=1e-4)
+
+
+def test_nothing_that_only_speed_needed_outlives_a_run() -> None:
+    learner = GraphLearner(tiny, blobs(64), pq.Recipe(), seed=0)
+    learner.train_steps(np.zeros((1, 8), np.int64), torch.zeros(1, 8, dtype=torch.int64), 0)
+    learner.predict(0, 8)
+    alive = weakref.ref(learner)
+    learner.close()
+    gc.disable()
+    try:
+        del learner
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 def test_a_model_that_cannot_be_compiled_is_recorded_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,31 +290,8 @@ def test_a_model_that_cannot_be_compiled_is_recorded_as_it_is(monkeypatch: pytes
     monkeypatch.setattr(programs, "compiled", refuse)
     with pytest.warns(PreqWarning, match=r"cannot be compiled \(no compiler here\); going on without"):
         learner = trained(GraphLearner, blobs(64), tiny, pq.Recipe(), compiled=True)
-    assert not learner.compiled
+    assert learner.fallback == "not compiled: no compiler here"
     torch.testing.assert_close(weights(learner), weights(trained(Learner, blobs(64), tiny, pq.Recipe())))
-
-
-class Recorded:
-    """A CUDA graph's contract on a CPU: what is recorded runs again on the same tensors, without Python's help."""
-
-    def __init__(self, work: Any, device: torch.device, pool: Any) -> None:
-        for _ in range(capture.WARM_UPS):
-            work()
-        self._work, self._result = work, work()
-
-    def replay(self) -> Any:
-        result = self._work()
-        return self._copied(self._result, result)
-
-    def _copied(self, old: Any, new: Any) -> Any:
-        if isinstance(old, torch.Tensor):
-            return old.copy_(new)
-        if isinstance(old, tuple):
-            return tuple(self._copied(o, n) for o, n in zip(old, new, strict=True))
-        if old is not None:
-            for name in old.__slots__:
-                self._copied(getattr(old, name), getattr(new, name))
-        return old
 
 
 def test_warming_up_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,9 +329,9 @@ def test_blocks_are_the_plan_in_order(kinds: list[int], most: int, first: int) -
 def test_spans_are_filled_up_and_never_cut(num_streams: int, sizes: tuple[int, int], length: int) -> None:
     method = pq.ReplayStreams(num_streams=num_streams, batch_size=sizes[0], first_block=sizes[1])
     shapes = Shapes.of(Plan(method, length))
-    assert all(span <= filled < 2 * span for span, filled in shapes.spans.items())
-    assert shapes.batches <= {sizes[0]}
-    assert shapes.num_train_steps == Plan(method, length).counts().trains
+    assert all(span <= filled < 2 * span for span, filled in shapes.predictions.items())
+    assert set(shapes.batches) <= {sizes[0]}
+    assert shapes == Shapes.of(Plan(method, length, heldout=True))
 
 
 @given(st.integers(1, 8), st.integers(0, 8), st.floats(-2, 2), st.integers(0, 10**6))
@@ -285,6 +362,7 @@ def test_what_auto_means() -> None:
         ({"precision": "fp16"}, "unknown precision 'fp16'; did you mean 'bf16'"),
         ({"engine": "eager", "compiled": True}, "eager engine compiles nothing"),
         ({"deterministic": True, "compiled": True}, "compiled kernels may give other bits"),
+        ({"compiled": True}, "compiling is for the graph engine on a GPU, this runs on cpu"),
     ],
 )
 def test_choices_that_make_no_sense(wrong: dict[str, Any], message: str) -> None:
@@ -309,8 +387,3 @@ def test_each_learner_is_compiled_on_its_own() -> None:
             copies.append(capture.compiled(Owner().method))
     assert copies[0].__func__.__code__ is not copies[1].__func__.__code__
     assert copies[0]() == 1
-
-
-def test_the_graph_module_is_what_a_gpu_gets() -> None:
-    assert issubclass(graph.GraphLearner, Learner)
-    assert graph.GraphLearner(tiny, blobs(20), pq.Recipe(), seed=0).steps_at_once > Learner.steps_at_once

@@ -19,6 +19,8 @@ COMMANDS = {
     "models": "the models there are, with parameters and FLOPs for a data set",
     "data": "the data sets there are; preq data prepare NAME writes one into mapped files",
     "presets": "settings that belong together, and the codelengths they reached",
+    "sweep": "run many trials whose settings are drawn from a space; preq sweep show DIR tells of one",
+    "pareto": "what runs reached for what they cost: codelength against FLOPs",
 }
 
 _HOMES = {
@@ -30,6 +32,8 @@ _HOMES = {
     "models": ("prequential.cli.listing", "main_models"),
     "data": ("prequential.cli.data", "main_data"),
     "presets": ("prequential.cli.listing", "main_presets"),
+    "sweep": ("prequential.cli.sweep", "main_sweep"),
+    "pareto": ("prequential.cli.pareto", "main_pareto"),
 }
 
 HELP = f"""preq {__version__}: the description length of labelled data under neural networks

@@ -4,6 +4,7 @@ import contextlib
 import types
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -13,34 +14,54 @@ WARM_UPS = 3
 """Runs before a recording, in which libraries choose their kernels and get their memory."""
 
 
+@dataclass(frozen=True)
+class Tape:
+    """What recordings of one learner share, since they are never replayed at the same time: a stream and memory."""
+
+    device: torch.device
+    stream: Any = None
+    pool: Any = None
+
+    @staticmethod
+    def on(device: torch.device) -> "Tape":
+        """A fresh one."""
+        if device.type != "cuda":
+            return Tape(device)
+        with torch.cuda.device(device):
+            return Tape(device, torch.cuda.Stream(), torch.cuda.graph_pool_handle())  # type: ignore[no-untyped-call]
+
+
 class Captured(Generic[Result]):
-    """A function of no arguments whose tensors stay where they are, recorded on its first use.
+    """A function of no arguments whose tensors stay where they are, recorded when it is made.
 
     Everything it reads and writes must exist beforehand or be made inside; what differs from one replay to the
     next is written into tensors it reads. On a GPU a replay is one launch, and it returns the same tensors each
-    time: use them, or copy them, before the next.
+    time: use them, or copy them, before the next. Whatever Python does besides is not done again.
 
     Args:
         work: the function. It runs a few times before it is recorded, so whoever calls puts back what it changes.
-        device: where its tensors are.
-        pool: memory shared with other recordings, from `shared_pool`.
+        tape: where to record.
     """
 
-    def __init__(self, work: Callable[[], Result], device: torch.device, pool: Any = None) -> None:
-        self._work, self._device, self._graph = work, device, None
-        if device.type != "cuda":
+    def __init__(self, work: Callable[[], Result], tape: Tape) -> None:
+        self._work, self._graph = work, None
+        if tape.device.type != "cuda":
             return
-        with _choosing_kernels(), torch.cuda.device(device):
-            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                for _ in range(WARM_UPS):
-                    work()
-            torch.cuda.current_stream().wait_stream(side)
-            torch.cuda.synchronize()
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=pool):
-                self._result = work()
+        with _choosing_kernels(), torch.cuda.device(tape.device):
+            outside = torch.cuda.current_stream()
+            tape.stream.wait_stream(outside)
+            try:
+                with torch.cuda.stream(tape.stream):
+                    for _ in range(WARM_UPS):
+                        work()
+                    with _refusing_to_wait():
+                        work()
+                torch.cuda.synchronize()
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph, pool=tape.pool, stream=tape.stream, capture_error_mode="thread_local"):
+                    self._result = work()
+            finally:
+                torch.cuda.set_stream(outside)  # a recording that breaks off leaves its own stream behind
         self._graph = graph
 
     def replay(self) -> Result:
@@ -49,11 +70,6 @@ class Captured(Generic[Result]):
             return self._work()
         self._graph.replay()
         return self._result
-
-
-def shared_pool(device: torch.device) -> Any:
-    """Memory that several recordings may share, if they are never replayed at the same time."""
-    return torch.cuda.graph_pool_handle() if device.type == "cuda" else None
 
 
 def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -82,3 +98,14 @@ def _choosing_kernels() -> Iterator[None]:
             yield
     finally:
         torch.backends.cudnn.benchmark = before
+
+
+@contextlib.contextmanager
+def _refusing_to_wait() -> Iterator[None]:
+    """Inside, work that waits for the GPU fails: better here than in a recording, which it would break off."""
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode(before)

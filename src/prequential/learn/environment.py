@@ -119,4 +119,5 @@ def environment(learner: Learner) -> dict[str, Any]:
         "precision": learner.precision,
         "compiled": learner.compiled,
         "deterministic": learner.deterministic,
+        "fallback": learner.fallback,
     }

@@ -9,6 +9,7 @@ import torch
 
 from prequential.learn.flops import cost_of, cost_per_example
 from prequential.learn.learner import Learner
+from prequential.learn.shapes import Shapes
 from prequential.plan import Plan
 
 WARM_UP, MEASURED = 2, 5
@@ -25,19 +26,19 @@ class Estimate:
     seconds: float
     train_step_seconds: float
     batch_size: int
-    """Of the training steps that were measured: the plan's mean."""
+    """Of the training steps that were measured: the plan's most common."""
 
 
 def estimate(plan: Plan, learner: Learner) -> Estimate:
     """Cost of a plan under a learner, which is trained a few steps on the way: use one that is made for this."""
-    counts = plan.counts()
+    counts, shapes = plan.counts(), Shapes.of(plan)
     heldout = learner.data.heldout
-    batch_size = max(2, round(counts.trained_examples / max(counts.trains, 1)))
+    batch_size = max(2, shapes.main_batch[0] or round(counts.trained_examples / max(counts.trains, 1)))
     positions = np.arange(batch_size) % len(learner.data)
     steps = np.tile(positions, (min(learner.steps_at_once, MOST_STEPS), 1))
     labels = torch.zeros(steps.shape, dtype=torch.int64, device=learner.device)
     train = _seconds(lambda: learner.train_steps(steps, labels, 0), learner.device) / len(steps)
-    span = min(batch_size, len(learner.data))
+    span = min(max(shapes.predictions, default=batch_size), len(learner.data))
     predict = _seconds(lambda: learner.predict(0, span), learner.device)
     evaluated = counts.predicted_examples + counts.recomputed_examples
     if heldout is not None and counts.evaluates:

@@ -44,12 +44,20 @@ class Execution:
         if self.compiled and self.deterministic:
             raise PreqError("compiled kernels may give other bits next time; leave out compiling or deterministic")
 
-    def on(self, device_type: str, *, num_steps: int) -> "Execution":
-        """What "auto" means on this kind of device, for a run of that many training steps."""
+    def on(self, device_type: str, *, num_steps: int, bfloat16: bool = True) -> "Execution":
+        """What "auto" means on this kind of device, for a run of that many training steps.
+
+        Args:
+            device_type: "cpu", "cuda", …
+            num_steps: on batches of the most common size.
+            bfloat16: whether the device computes in it rather than emulating it.
+        """
         on_gpu = device_type == "cuda"
         engine = self.engine if self.engine != "auto" else "graph" if on_gpu else "eager"
         graphs = on_gpu and engine == "graph"
-        precision = self.precision if self.precision != "auto" else "bf16" if graphs else "fp32"
+        precision = self.precision if self.precision != "auto" else "bf16" if graphs and bfloat16 else "fp32"
+        if self.compiled and not graphs:
+            raise PreqError(f"compiling is for the graph engine on a GPU, this runs on {device_type}; leave it out")
         worth_it = num_steps >= COMPILE_FROM and not self.deterministic
         compiled = graphs and (worth_it if self.compiled is None else self.compiled)
         return Execution(engine=engine, precision=precision, compiled=compiled, deterministic=self.deterministic)

@@ -26,7 +26,8 @@ class Slot(Protocol):
     """The place of one program's batch."""
 
     def place(self, positions: Indices, key: int | None) -> None:
-        """Make the inputs at these positions ready; with a key, as they are trained on."""
+        """Make the inputs at these positions ready; with a key, as they are trained on. They may be fewer than the
+        slot holds."""
 
     def take(self, positions: Tensor) -> Tensor:
         """The batch as network input. `positions` are the same, on the device."""
@@ -47,7 +48,10 @@ def make_feed(inputs: Inputs) -> Feed:
 
 def fits(data: DataSequence, device: torch.device) -> bool:
     """Whether all inputs may live on the device."""
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 1 << 31
+    free = 1 << 31
+    if device.type == "cuda":
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        free = torch.cuda.mem_get_info(device)[0] + unused
     return len(data) * data.inputs(np.zeros(1, np.int64)).nbytes <= SHARE * free
 
 
@@ -102,7 +106,7 @@ class StreamedSlot:
         data, stream = self._feed.inputs.data, self._feed.copying
         stored = data.inputs(positions) if key is None else training_inputs(data, positions, key)
         if stream is None:
-            self._batch.copy_(stored)
+            self._batch[: len(stored)] = stored
             return
         if len(self._copied) == IN_FLIGHT:
             self._copied.popleft().synchronize()
@@ -110,7 +114,7 @@ class StreamedSlot:
         with torch.cuda.stream(stream):
             arrived = stored.pin_memory().to(self._batch.device, non_blocking=True)
         computing.wait_stream(stream)
-        self._batch.copy_(arrived)
+        self._batch[: len(arrived)].copy_(arrived)
         arrived.record_stream(computing)
         done = torch.cuda.Event()  # type: ignore[no-untyped-call]
         done.record(computing)

@@ -1,21 +1,22 @@
 """The graph engine: training, prediction and calibration recorded once and replayed."""
 
+import gc
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from prequential.errors import PreqWarning
 from prequential.events import Indices
-from prequential.learn.capture import shared_pool
-from prequential.learn.feed import Slot, make_feed
+from prequential.learn.capture import Tape
+from prequential.learn.feed import make_feed
 from prequential.learn.learner import Learner
 from prequential.learn.prediction import Prediction
 from prequential.learn.programs import PredictProgram, TrainProgram
 from prequential.learn.shapes import Shapes
-from prequential.plan import is_span
 
 Program = TypeVar("Program")
 
@@ -39,14 +40,25 @@ class GraphLearner(Learner):
     def __init__(self, *arguments: Any, shapes: Shapes | None = None, compiled: bool = False, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._shapes, self.compiled = shapes, compiled
-        if compiled:
-            self.optimizer.fused = False
-        self._feed = make_feed(self.inputs)
-        self._pool = shared_pool(self.device)
+        self._feed, self._tape = make_feed(self.inputs), Tape.on(self.device)
         self._training: dict[int, TrainProgram] = {}
         self._predicting: dict[int, PredictProgram] = {}
-        self._last: tuple[tuple[int, int], PredictProgram] | None = None
-        self._recordable = True
+        self._last: tuple[Indices, PredictProgram] | None = None
+        self._recordable = self._may_fill = True
+
+    def probe(self, num_examples: int) -> None:
+        super().probe(num_examples)
+        if self.device.type == "cuda" and "cpu" in self.drew_on:
+            self._give_up("it draws random numbers outside the GPU when it is trained")
+        self._may_fill = self._rows_are_apart()
+
+    @torch.no_grad()
+    def _rows_are_apart(self) -> bool:
+        """Whether the model predicts the same for an input whatever stands beside it."""
+        few = np.minimum(np.arange(3), len(self.data) - 1)
+        alone, filled = (self.logits(self.inputs.clean(p)).double() for p in (few, np.append(few, few[-1])))
+        allowed = 1e-3 if self.precision == "fp32" else 0.05
+        return bool((alone - filled[: len(few)]).abs().max() <= allowed * (alone - alone.mean()).abs().max())
 
     def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
         size = batches.shape[1]
@@ -58,50 +70,73 @@ class GraphLearner(Learner):
             self._forget()
             program.run(batches, labels, event)
 
-    def _train_program(self, slot: Slot, size: int) -> TrainProgram:
-        try:
-            return TrainProgram(self, slot, size, self.steps_at_once, self._pool)
-        except Exception as error:
-            if not self.compiled:
-                raise
-            warnings.warn(f"the network cannot be compiled ({_reason(error)}); going on without", PreqWarning, 4)
-            self.compiled, self.optimizer.fused = False, True
-            return TrainProgram(self, slot, size, self.steps_at_once, self._pool)
+    def _train_program(self, size: int) -> TrainProgram:
+        def recorded(fused_by_compiler: bool) -> TrainProgram:
+            return TrainProgram(self, self._feed.slot(size), size, self._tape, fused_by_compiler=fused_by_compiler)
 
-    def _predict_program(self, slot: Slot, size: int) -> PredictProgram:
-        return PredictProgram(self, slot, size, self._pool)
+        if self.compiled and (self._shapes is None or size == self._shapes.main_batch[0]):
+            try:
+                return recorded(True)
+            except Exception as error:
+                self.fallback = f"not compiled: {_reason(error)}"
+                self.restore(self._before)
+                warnings.warn(f"the network cannot be compiled ({_reason(error)}); going on without", PreqWarning, 4)
+        return recorded(False)
 
     @torch.no_grad()
     def predict(self, start: int, stop: int) -> Prediction:
-        length = stop - start
-        size = length if self._shapes is None else self._shapes.spans.get(length)
-        program = None if size is None else self._program(self._predicting, size, self._predict_program)
-        if program is None:
-            return super().predict(start, stop)
-        self._forget()
-        self._last = (start, stop), program
-        return program.predict(start, stop)
+        found = self._predict_recorded(np.arange(start, stop))
+        return super().predict(start, stop) if found is None else found
 
     @torch.no_grad()
     def calibrate(self, indices: Indices, labels: Tensor) -> None:
-        if self._last is not None and is_span(indices, self._last[0]):
-            self._last[1].calibrate(labels)
-        else:
+        if self._last is None or not np.array_equal(indices, self._last[0]):
+            self._predict_recorded(indices)
+        if self._last is None:
             super().calibrate(indices, labels)
+        else:
+            self._last[1].calibrate(labels)
 
-    def _program(self, known: dict[int, Program], size: int, make: Callable[[Slot, int], Program]) -> Program | None:
+    def _predict_recorded(self, positions: Indices) -> Prediction | None:
+        """Predict by a program, if there is one for so many labels."""
+        number = len(positions)
+        size = number if self._shapes is None else self._shapes.predictions.get(number)
+        if size is None or (size != number and not self._may_fill):
+            return None
+        program = self._program(self._predicting, size, self._predict_program)
+        if program is None:
+            return None
+        self._forget()
+        self._last = positions, program
+        return program.predict(positions)
+
+    def _predict_program(self, size: int) -> PredictProgram:
+        return PredictProgram(self, self._feed.slot(size), size, self._tape)
+
+    def _program(self, known: dict[int, Program], size: int, make: Callable[[int], Program]) -> Program | None:
         """The program for a size, recorded when it is first needed; None: do it eagerly."""
         if size in known or not self._recordable:
             return known.get(size)
-        before = self.state()
+        self._before = self.state()
         try:
-            known[size] = make(self._feed.slot(size), size)
+            known[size] = make(size)
         except Exception as error:
-            self._recordable = False
-            self.restore(before)
-            known.clear()
-            warnings.warn(f"the model cannot be recorded ({_reason(error)}); going on eagerly", PreqWarning, 3)
+            self._give_up(_reason(error))
+        finally:
+            self.restore(self._before)
+            del self._before
         return known.get(size)
+
+    def _give_up(self, reason: str) -> None:
+        self._recordable, self.fallback = False, f"not recorded: {reason}"
+        self.close()
+        warnings.warn(f"the model cannot be recorded ({reason}); going on eagerly", PreqWarning, 4)
+
+    def close(self) -> None:
+        self._training.clear()
+        self._predicting.clear()
+        self._forget()
+        gc.collect()  # a program and its recording know each other
 
     def _forget(self) -> None:
         super()._forget()

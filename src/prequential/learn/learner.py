@@ -12,6 +12,7 @@ from prequential.events import Indices
 from prequential.files import digest_of
 from prequential.learn import functional
 from prequential.learn.fresh import fresh_model
+from prequential.learn.heldout import loss_and_error
 from prequential.learn.inputs import Inputs
 from prequential.learn.optimizers import make_optimizer, reset
 from prequential.learn.prediction import Prediction
@@ -20,8 +21,6 @@ from prequential.learn.randomness import generators, seeded
 from prequential.learn.recipe import Recipe
 from prequential.models import ModelFactory, name_of
 from prequential.plan import is_span
-
-EVALUATION_SIZE = 512
 
 
 class Learner:
@@ -43,6 +42,8 @@ class Learner:
 
     engine = "eager"
     compiled = False
+    fallback: str | None = None
+    """What it was asked to do and could not, and why."""
     steps_at_once = 1
     """How many training steps it likes to be given together."""
 
@@ -74,14 +75,15 @@ class Learner:
         self.optimizer = make_optimizer(recipe, self._weights)
         self.beta_optimizer = make_optimizer(recipe, [self.beta], rate_factor=calibration_rate_factor, decay=False)
         self.num_steps = 0
-        self.draws = True
+        self.drew_on: frozenset[str] = frozenset({self.device.type})
         self._at_hand: tuple[tuple[int, int], Tensor] | None = None
         self.generators = generators(self.device)
 
     def probe(self, num_examples: int) -> None:
         """Try the model on a batch of that size before any work is done, and see whether it draws."""
         inputs = self.inputs.clean(np.zeros(num_examples, np.int64))
-        self.draws = probe_model(self.model, inputs, self.data.num_classes, name_of(self.factory))
+        with self.computing():
+            self.drew_on = probe_model(self.model, inputs, self.data.num_classes, name_of(self.factory))
 
     def fingerprint(self) -> str:
         """Of the model as it stands: its layers as printed, its parameters and buffers."""
@@ -148,7 +150,7 @@ class Learner:
     def train(self, indices: Indices, labels: Tensor, event: int) -> None:
         """One gradient step on the raw weights, then one step of the average towards them."""
         self._forget()
-        if self.draws:
+        if self.drew_on:
             with seeded(self.seed, "train", event, self.device):
                 self._train(indices, labels, event)
         else:
@@ -221,6 +223,9 @@ class Learner:
             tensors |= {f"{owner} {name}": values for name, values in optimizer.state.items()}
         return tensors
 
+    def close(self) -> None:
+        """Let go of what only speed needed."""
+
     def _forget(self) -> None:
         """The logits of the last prediction are of no use any more."""
         self._at_hand = None
@@ -230,21 +235,11 @@ class Learner:
         self.num_steps = 0
         self._forget()
 
-    @torch.no_grad()
     def evaluate(self) -> dict[str, float] | None:
         """Mean loss and error rate on the held-out data, predicted as the sequence is."""
-        heldout = self.data.heldout
-        if heldout is None:
+        if self.data.heldout is None:
             return None
-        loss, errors = 0.0, 0
-        for start in range(0, len(heldout), EVALUATION_SIZE):
-            positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
-            labels = heldout.labels(positions).to(self.device)
-            logits = self.logits(self.inputs.prepared(heldout.inputs(positions)))
-            log_probabilities = functional.log_probabilities(logits, self.beta)
-            loss -= float(log_probabilities.gather(1, labels[:, None]).sum())
-            errors += int((log_probabilities.argmax(1) != labels).sum())
-        return {"loss": loss / len(heldout), "error_rate": errors / len(heldout)}
+        return loss_and_error(self.data.heldout, lambda stored: self.logits(self.inputs.prepared(stored)), self.beta)
 
 
 def _tensors(model: nn.Module, *, floating: bool) -> list[Tensor]:

@@ -22,11 +22,15 @@ class Optimizer(Protocol):
     """One gradient step at a time, in place. State starts at zero."""
 
     state: dict[str, list[Tensor]]
-    fused: bool
-    """Whether torch's own fused kernels are used; without them a compiler fuses what it sees."""
 
-    def step(self, gradients: list[Tensor], rate: Rate | None = None) -> None:
-        """Move the parameters against the gradients; with another learning rate than its own if one is given."""
+    def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
+        """Move the parameters against the gradients.
+
+        Args:
+            gradients: one for each parameter.
+            rate: another learning rate than its own.
+            in_pieces: leave out torch's fused kernels, for a compiler that fuses what it sees.
+        """
 
 
 def make_optimizer(
@@ -72,13 +76,13 @@ class AdamW:
     """Adam with decoupled weight decay."""
 
     def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
-        self._parameters, self._rate, self._decay, self.fused = parameters, rate, decay, True
+        self._parameters, self._rate, self._decay = parameters, rate, decay
         self._betas, self._eps = (recipe.momentum, 0.999), recipe.eps
         self.state = {"mean": _zeros(parameters), "square": _zeros(parameters), "step": _counters(parameters)}
 
-    def step(self, gradients: list[Tensor], rate: Rate | None = None) -> None:
+    def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
         rate = self._rate if rate is None else rate
-        if not self.fused:
+        if in_pieces:
             self._step_in_pieces(gradients, rate)
             return
         adamw(
@@ -117,11 +121,11 @@ class RMSProp:
     """RMSProp with momentum."""
 
     def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
-        self._parameters, self._rate, self._decay, self.fused = parameters, rate, decay, True
+        self._parameters, self._rate, self._decay = parameters, rate, decay
         self._momentum, self._eps = recipe.momentum, recipe.eps
         self.state = {"square": _zeros(parameters), "momentum": _zeros(parameters), "step": _counters(parameters)}
 
-    def step(self, gradients: list[Tensor], rate: Rate | None = None) -> None:
+    def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
         rate = self._rate if rate is None else rate
         square, momentum = self.state["square"], self.state["momentum"]
         torch._foreach_add_(self.state["step"], 1)
@@ -139,14 +143,14 @@ class SGD:
     """Stochastic gradient descent with momentum."""
 
     def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
-        self._parameters, self._rate, self._decay, self.fused = parameters, rate, decay, True
+        self._parameters, self._rate, self._decay = parameters, rate, decay
         self._momentum = recipe.momentum
         self.state = {"momentum": _zeros(parameters)} if recipe.momentum else {}
 
-    def step(self, gradients: list[Tensor], rate: Rate | None = None) -> None:
+    def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
         rate = self._rate if rate is None else rate
         torch._foreach_mul_(self._parameters, 1 - rate * self._decay)
-        if not self.fused or isinstance(rate, Tensor):
+        if in_pieces or isinstance(rate, Tensor):
             moves = gradients
             if self._momentum:
                 moves = self.state["momentum"]

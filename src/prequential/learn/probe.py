@@ -9,8 +9,8 @@ from prequential.errors import PreqError
 from prequential.learn.randomness import DrawDetector, seeded
 
 
-def probe_model(model: nn.Module, inputs: Tensor, num_classes: int, name: str) -> bool:
-    """Try a copy of the model in eval and in train mode; say whether training draws random numbers.
+def probe_model(model: nn.Module, inputs: Tensor, num_classes: int, name: str) -> frozenset[str]:
+    """Try a copy of the model in eval and in train mode; say on which devices training draws.
 
     Raises:
         PreqError: if it fails, gives anything but one logit per class, has nothing to train, or
@@ -54,6 +54,8 @@ def require_logits(model: nn.Module, inputs: Tensor, num_classes: int, name: str
     except Exception as error:
         mode = "training on" if model.training else "predicting"
         advice = "" if inputs.is_floating_point() else "; inputs of whole numbers are not scaled: convert to float32"
+        if torch.is_autocast_enabled(inputs.device.type):
+            advice += "; if bfloat16 is the reason, use precision fp32"
         raise PreqError(
             f"the model '{name}' fails when {mode} {len(inputs)} inputs of shape {shape}: {_first_line(error)}{advice}"
         ) from error

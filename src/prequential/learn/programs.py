@@ -6,7 +6,6 @@ place, so that every other way to execute an event can take turns with it.
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from prequential.data.augment import DeviceDraws, augmentation_key
 from prequential.data.device import onto
 from prequential.events import Indices
 from prequential.learn import functional
-from prequential.learn.capture import Captured, compiled
+from prequential.learn.capture import Captured, Tape, compiled
 from prequential.learn.feed import Slot
 from prequential.learn.learner import Learner
 from prequential.learn.prediction import Prediction
@@ -26,21 +25,21 @@ from prequential.rng import derive
 class TrainProgram:
     """Training steps on batches of one size: gather, augment, forward, backward, optimizer, EMA."""
 
-    def __init__(self, learner: Learner, slot: Slot, batch_size: int, most_steps: int, pool: Any) -> None:
+    def __init__(self, learner: Learner, slot: Slot, batch_size: int, tape: Tape, *, fused_by_compiler: bool) -> None:
         self._learner, self._slot, device = learner, slot, learner.device
+        most_steps = learner.steps_at_once
         self._positions = torch.zeros(most_steps, batch_size, dtype=torch.int64, device=device)
         self._labels = torch.zeros_like(self._positions)
         self._keys = torch.zeros(most_steps, dtype=torch.int64, device=device)
         self._row = torch.zeros(1, dtype=torch.int64, device=device)
-        self._count = torch.zeros(1, dtype=learner.dtype, device=device)  # torch.compile loses changes to a scalar
+        self._count = torch.zeros(1, dtype=torch.float64, device=device)  # torch.compile loses changes to a scalar
         augmentation = learner.inputs.augmentation
         self._draws = None if augmentation is None else DeviceDraws(batch_size, augmentation.num_draws, device)
         self._counters = _step_counters(learner.model)
-        self._forward = compiled(self._logits_and_slope) if learner.compiled else self._logits_and_slope
-        self._update = compiled(self._move) if learner.compiled else self._move
-        before = learner.state()
-        self._step = Captured(self._one_step, device, pool)
-        learner.restore(before)
+        self._forward = compiled(self._logits_and_slope) if fused_by_compiler else self._logits_and_slope
+        self._update = compiled(self._move) if fused_by_compiler else self._move
+        self._in_pieces = fused_by_compiler
+        self._step = Captured(self._one_step, tape)
 
     def run(self, batches: Indices, labels: Tensor, event: int) -> None:
         """A step for each row; `event` is the number of the first."""
@@ -54,7 +53,7 @@ class TrainProgram:
         self._count.fill_(learner.num_steps)
         for number, indices in enumerate(batches, event):
             self._slot.place(indices, learner.inputs.crop_key(number))
-            if learner.draws:
+            if learner.drew_on:
                 for generator in learner.generators:
                     generator.manual_seed(derive(learner.seed, "train", number))
             self._step.replay()
@@ -84,13 +83,13 @@ class TrainProgram:
         rate: Tensor | None = None
         if recipe.full_rate_steps:
             share = (recipe.full_rate_steps / self._count).clamp(max=1.0).sqrt()
-            rate = (recipe.learning_rate * share)[0]
-        learner.optimizer.step(gradients, rate)
+            rate = (recipe.learning_rate * share)[0].to(learner.dtype)
+        learner.optimizer.step(gradients, rate, in_pieces=self._in_pieces)
         step_size = torch.full_like(self._count, recipe.ema_step_size)
         if recipe.ema_warmup:
             step_size = (5 / self._count).clamp(max=1.0).maximum(step_size)
         raw, averaged = learner.tracked
-        functional.average(averaged, raw, step_size[0])
+        functional.average(averaged, raw, step_size[0].to(learner.dtype))
         if self._counters:
             torch._foreach_add_(self._counters, 1)
         if learner.copied[0]:
@@ -98,43 +97,40 @@ class TrainProgram:
 
 
 class PredictProgram:
-    """Predictions of spans of up to `size` labels, and a step of the temperature on each.
+    """Predictions of up to `size` labels, and a step of the temperature on them.
 
-    A shorter span is filled up with its last position; what is computed for the filling is left out.
+    Where there are fewer, what is computed for the rest (of the last position, again and again) is left out.
     """
 
-    def __init__(self, learner: Learner, slot: Slot, size: int, pool: Any) -> None:
+    def __init__(self, learner: Learner, slot: Slot, size: int, tape: Tape) -> None:
         self._learner, self._slot, self._size, device = learner, slot, size, learner.device
-        self._offsets = torch.arange(size, device=device)
-        self._start, self._last, self._num_labels = torch.zeros(3, dtype=torch.int64, device=device).unbind()
+        self._positions = torch.zeros(size, dtype=torch.int64, device=device)
         self._labels = torch.zeros(size, dtype=torch.int64, device=device)
-        self._prediction = Captured(self._predict, device, pool)
+        self._num_labels = torch.zeros((), dtype=torch.int64, device=device)
+        self._prediction = Captured(self._predict, tape)
         self._logits, _ = self._prediction.replay()
-        before = learner.state()
-        self._calibration = Captured(self._calibrate, device, pool)
-        learner.restore(before)
+        self._calibration = Captured(self._calibrate, tape)
 
-    def predict(self, start: int, stop: int) -> Prediction:
-        """Of positions start … stop−1."""
-        self._start.fill_(start)
-        self._last.fill_(stop - 1)
-        self._slot.place(np.minimum(np.arange(start, start + self._size), stop - 1), None)
+    def predict(self, positions: Indices) -> Prediction:
+        """Of the labels at these positions."""
+        filling = np.full(self._size - len(positions), positions[-1])
+        self._positions.copy_(onto(self._learner.device, np.concatenate([positions, filling])))
+        self._slot.place(positions, None)
         self._logits, found = self._prediction.replay()
-        rows = slice(0, stop - start)
+        rows = slice(0, len(positions))
         return Prediction(
             found.log_probabilities[rows].clone(), found.uncalibrated[rows].clone(), found.temperature.clone()
         )
 
     def calibrate(self, labels: Tensor) -> None:
-        """On the span predicted last."""
+        """On what was predicted last."""
         self._num_labels.fill_(len(labels))
         self._labels[: len(labels)].copy_(labels)
         self._calibration.replay()
 
     @torch.no_grad()
     def _predict(self) -> tuple[Tensor, Prediction]:
-        positions = torch.minimum(self._start + self._offsets, self._last)
-        logits = self._learner.logits(self._slot.take(positions))
+        logits = self._learner.logits(self._slot.take(self._positions))
         return logits, Prediction.of(logits, self._learner.beta)
 
     @torch.no_grad()

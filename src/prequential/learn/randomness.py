@@ -13,7 +13,8 @@ def generators(device: torch.device | None = None) -> list[torch.Generator]:
     if device is None or device.type != "cuda":
         return [torch.default_generator]
     torch.cuda.current_device()  # the generators are there once CUDA is
-    return [torch.default_generator, torch.cuda.default_generators[device.index or 0]]
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return [torch.default_generator, torch.cuda.default_generators[index]]
 
 
 @contextmanager
@@ -39,11 +40,11 @@ def seeded(seed: int, purpose: str, event: int, device: torch.device | None = No
 
 
 class DrawDetector:
-    """Whether anything was drawn inside, from any of the default generators."""
+    """Whose default generators anything was drawn from inside: the types of their devices."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self.drew = False
+        self.drew: frozenset[str] = frozenset()
 
     def __enter__(self) -> "DrawDetector":
         self._before = [generator.get_state() for generator in generators(self._device)]
@@ -51,4 +52,5 @@ class DrawDetector:
 
     def __exit__(self, *_: object) -> None:
         after = [generator.get_state() for generator in generators(self._device)]
-        self.drew = any(not torch.equal(b, a) for b, a in zip(self._before, after, strict=True))
+        pairs = zip(generators(self._device), self._before, after, strict=True)
+        self.drew = frozenset(g.device.type for g, before, now in pairs if not torch.equal(before, now))

@@ -4,52 +4,60 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
 
-from prequential.events import Predict, Train
-from prequential.plan import Plan
+from prequential.events import Calibrate, Predict, Train
+from prequential.plan import Plan, is_span
 
 SURVEYED = 1 << 16
 """Events looked at; later ones are of the same kinds."""
 RARE = 4
 """Work of a shape that comes up no more often than this is done eagerly."""
 COMMON = 64
-"""Spans that come up this often are not filled up to a longer one."""
+"""Numbers of labels that come up this often are not filled up to a larger one."""
 
 
 @dataclass(frozen=True)
 class Shapes:
     """A pure function of the plan, so that a run which is resumed does the same as one that is not."""
 
-    batches: frozenset[int]
-    """Sizes of training batches that are recorded."""
-    spans: dict[int, int]
-    """Lengths of predicted spans, and the length each is filled up to."""
-    num_train_steps: int
-    """Among the events looked at."""
+    batches: dict[int, int]
+    """Sizes of training batches that are recorded, and how often each comes up among the events looked at."""
+    predictions: dict[int, int]
+    """Numbers of labels predicted at once (or looked at for a calibration), and the number each is filled up to."""
+
+    @property
+    def main_batch(self) -> tuple[int, int]:
+        """The most common size of a training batch, and how often it comes up."""
+        return max(self.batches.items(), key=lambda item: item[1], default=(0, 0))
 
     @staticmethod
     def of(plan: Plan) -> "Shapes":
-        """Look at the beginning of a plan.
+        """Look at the beginning of a plan, without its closing stage: proofs of a run do without that.
 
         Example:
             >>> from prequential.methods import ReplayStreams
             >>> method = ReplayStreams(num_streams=2, batch_size=32, first_block=8)
             >>> shapes = Shapes.of(Plan(method, length=4000))
-            >>> shapes.batches, sorted(shapes.spans.items())
-            (frozenset({32}), [(8, 8), (24, 32), (32, 32)])
+            >>> shapes.batches, sorted(shapes.predictions.items())
+            ({32: 375}, [(8, 8), (24, 32), (32, 32)])
         """
         batches: Counter[int] = Counter()
-        spans: Counter[int] = Counter()
-        for event in islice(plan.events(), SURVEYED):
-            if isinstance(event, Train):
-                batches[len(event.indices)] += 1
-            elif isinstance(event, Predict) and not event.uniform:
-                spans[event.stop - event.start] += 1
-        filled = {n: n if times >= COMMON else 1 << (n - 1).bit_length() for n, times in spans.items()}
+        predictions: Counter[int] = Counter()
+        at_hand: tuple[int, int] | None = None
+        for event in islice(plan.without_heldout().events(), SURVEYED):
+            match event:
+                case Train(indices):
+                    batches[len(indices)] += 1
+                    at_hand = None
+                case Predict(start, stop, False):
+                    predictions[stop - start] += 1
+                    at_hand = start, stop
+                case Calibrate(indices) if not is_span(indices, at_hand):
+                    predictions[len(indices)] += 1
+        filled = {n: n if times >= COMMON else 1 << (n - 1).bit_length() for n, times in predictions.items()}
         times = Counter[int]()
-        for length, size in filled.items():
-            times[size] += spans[length]
+        for number, size in filled.items():
+            times[size] += predictions[number]
         return Shapes(
-            frozenset(size for size, number in batches.items() if number > RARE),
-            {length: size for length, size in filled.items() if times[size] > RARE},
-            batches.total(),
+            {size: number for size, number in batches.items() if number > RARE},
+            {number: size for number, size in filled.items() if times[size] > RARE},
         )

@@ -1,0 +1,175 @@
+"""`preq sweep DATA MODEL`, and `preq sweep show DIR`."""
+
+import json
+import math
+import sys
+from dataclasses import dataclass, fields
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from prequential.cli import EXIT_DIVERGED
+from prequential.cli.job import Job, JobFlags, job_from
+from prequential.cli.parse import UNSET, Count, Real, Text, Whole, Word, default, parse
+from prequential.cli.settings import METHOD_FLAGS, RECIPE_FLAGS
+from prequential.errors import PreqError
+
+if TYPE_CHECKING:
+    from prequential.sweep import SweepProgress
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep(JobFlags):
+    """Run many trials whose settings are drawn from a space, and say which explains the data best. Flags that are given
+    go before the space. `preq sweep show DIR` tells of a sweep again."""
+
+    space: Text
+    """mnist, cifar, imagenet, cloc (the paper's), mnist-pareto, cifar-pareto, imagenet-pareto, or your own as
+    file.py:name: a dictionary of distributions."""
+    out: Annotated[str, tyro.conf.arg(metavar="DIR")]
+    """The directory of the sweep: its study, and a run directory for each trial."""
+    trials: Whole = 50
+    """How many trials in all; more than before extend a sweep that is resumed."""
+    resume: Annotated[bool, UNSET] = False
+    """Go on with the sweep in --out, or begin it."""
+    jobs: Whole = 1
+    """Worker processes."""
+    sampler: Text = "random"
+    """random (the paper's; the same draws whatever happens), or Optuna's: tpe, gp, cma-es, qmc, nsga2, brute-force."""
+    prune: Annotated[Word, default("off")] = None
+    """Stop trials that cannot win: regret, regret:FACTOR (earlier, below 1), or Optuna's: median, percentile:25,
+    hyperband, successive-halving."""
+    stack: Annotated[Count, default("off")] = None
+    """Train up to so many trials whose plan and shapes agree as one stack."""
+    grid: Whole = 5
+    """With --stack: how many values the number of streams, the batch size and the width are drawn from."""
+    storage: Annotated[Word, default("a file in --out")] = None
+    """Where the study is kept, such as postgresql://HOST/DATABASE: machines that share it share the trials."""
+    threads: Text = "1"
+    """CPU threads of each job."""
+    seed: Whole = 0
+    """Of the settings that are drawn, and of the trials' own seeds."""
+    checkpoint_seconds: Real = 60.0
+    """How often each running trial saves its state."""
+    top: Whole = 10
+    """How many trials are shown."""
+    json: Annotated[bool, UNSET] = False
+    """Print one JSON object and nothing else."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Show:
+    """The best trials of a sweep, what choosing among them costs, which settings mattered, and what it took."""
+
+    directory: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DIR")]
+    """The directory of the sweep."""
+    top: Whole = 10
+    """How many trials are shown."""
+    storage: Annotated[Word, UNSET] = None
+    """The address of a study that needs a password."""
+    json: Annotated[bool, UNSET] = False
+    """Print one JSON object and nothing else."""
+
+
+def main_sweep(arguments: list[str]) -> int:
+    """Parse, sweep, print."""
+    if arguments[:1] == ["show"]:
+        return _show(arguments[1:])
+    flags = parse(Sweep, "sweep", arguments)
+    job = job_from(flags)
+    if not flags.threads.isdecimal():
+        raise PreqError(f"--threads of a sweep must be a whole number, got '{flags.threads}'")
+    from prequential.sweep import SweepInterrupted, sweep
+
+    with _Bar() as bar:
+        try:
+            summary = sweep(flags.model, _loader(flags), **_arguments(flags, job), listeners=[bar])
+        except SweepInterrupted as stopped:
+            again = "the same command with --resume goes on"
+            print(f"preq: stopped after {bar.done} of {flags.trials} trials; {again}", file=sys.stderr)
+            return 128 + stopped.signal_number
+    _print(summary, flags.top, flags.json)
+    return 0 if summary.best is not None else EXIT_DIVERGED
+
+
+def _show(arguments: list[str]) -> int:
+    flags = parse(Show, "sweep show", arguments)
+    from prequential.sweep import summarise
+
+    _print(summarise(flags.directory, flags.storage), flags.top, flags.json)
+    return 0
+
+
+def _print(summary: Any, top: int, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(summary.as_json(top)))
+        return
+    from prequential.cli.sweep_table import print_summary
+
+    print_summary(summary, top)
+
+
+def _arguments(flags: Sweep, job: Job) -> dict[str, Any]:
+    """What `sweep` takes besides model and data."""
+    given = job.arguments() | {"space": _space(flags, job)}
+    for name in ("out", "trials", "resume", "jobs", "sampler", "prune", "stack", "grid", "storage"):
+        given[name] = getattr(flags, name)
+    return given | {"checkpoint_seconds": flags.checkpoint_seconds}
+
+
+def _loader(flags: Sweep) -> Any:
+    from prequential.sweep.trials import Loader
+
+    options = {name: value for name, value in flags.options().items() if value is not None and name != "data_dir"}
+    return Loader(
+        partial(flags.load, flags.data, flags.length), {"name": flags.data, "length": flags.length, **options}
+    )
+
+
+def _space(flags: Sweep, job: Job) -> Any:
+    """The space without what the flags fix."""
+    from prequential.sweep.spaces import REPLAYS, find_space, require_space
+
+    space = find_space(flags.space)
+    require_space(space, job.method)
+    given = {name for flag, name in RECIPE_FLAGS.items() if getattr(flags, flag) is not None}
+    for flag, names in METHOD_FLAGS.items():
+        if getattr(flags, flag) not in (None, False):
+            given |= set(names if flag not in ("streams", "epochs") else REPLAYS)
+    switches = {"no_ema_warmup": "ema_warmup", "slow_statistics": "fast_statistics", "average_flips": "average_flips"}
+    given |= {name for flag, name in switches.items() if getattr(flags, flag)}
+    if flags.width != next(f.default for f in fields(Sweep) if f.name == "width"):
+        given.add("width")
+    return {name: value for name, value in space.items() if name not in given}
+
+
+class _Bar:
+    """A live line on standard error: trials done, the best so far."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self.done = 0
+        columns = (BarColumn(bar_width=24), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
+        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._bar.add_task("sweep", total=None, said="")
+
+    def __enter__(self) -> "_Bar":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def __call__(self, progress: "SweepProgress") -> None:
+        self.done = progress.done
+        best = "" if progress.best is None or math.isinf(progress.best) else f"  best {progress.best:,.1f} nats"
+        said = f"{progress.done}/{progress.trials} trials{best}"
+        self._bar.update(self._task, completed=progress.done, total=progress.trials, said=said)
+        if progress.outcome is not None and progress.outcome.status == "failed":
+            print(f"preq: trial {progress.outcome.number} failed: {progress.outcome.error}", file=sys.stderr)

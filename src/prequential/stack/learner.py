@@ -1,0 +1,226 @@
+"""The stacked engine: many models of one architecture learn from the same events in one process."""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from prequential.data.sequence import DataSequence
+from prequential.errors import PreqError, PreqWarning
+from prequential.events import Indices
+from prequential.learn.capture import Tape
+from prequential.learn.feed import make_feed
+from prequential.learn.fresh import fresh_model
+from prequential.learn.heldout import EVALUATION_SIZE
+from prequential.learn.inputs import Inputs
+from prequential.learn.prediction import Prediction
+from prequential.learn.recipe import Recipe
+from prequential.learn.shapes import RARE
+from prequential.models import ModelFactory, name_of
+from prequential.plan import is_span
+from prequential.stack.models import StackedModels
+from prequential.stack.programs import PredictProgram, TrainProgram
+
+Program = TypeVar("Program", TrainProgram, PredictProgram)
+PROBED = 2
+"""Examples on which a stack is tried before any work is done."""
+
+
+class StackedLearner:
+    """N learners in one: the same data and events for all, each with its own recipe and seed.
+
+    A member is initialised, augmented, averaged and calibrated as a `Learner` with its recipe and seed would be, and
+    nothing of it depends on the others. Dropout draws by hashing (seed, event, layer), so it draws other numbers than
+    a `Learner`, which uses torch's generator. Steps of a shape that comes up often are recorded on a GPU and replayed.
+
+    Args:
+        factory: a model's name or a function that returns a fresh nn.Module.
+        data: where inputs come from.
+        recipes: one for each member; they may differ in numbers only.
+        seeds: one for each member.
+        calibration_rate_factor: the method's factor on the learning rate of the temperatures.
+        precision: "fp32", or "bf16" for networks that compute in bfloat16.
+        dtype: of weights and of everything that is not computed in bfloat16.
+        compiled: whether torch.compile fuses the kernels of the optimizer and the average.
+    """
+
+    engine = "stack"
+    steps_at_once = 64
+
+    def __init__(
+        self,
+        factory: str | ModelFactory,
+        data: DataSequence,
+        recipes: Sequence[Recipe],
+        *,
+        seeds: Sequence[int],
+        calibration_rate_factor: float = 1.0,
+        width: float = 1.0,
+        device: torch.device | str = "cpu",
+        precision: str = "fp32",
+        dtype: torch.dtype = torch.float32,
+        compiled: bool = False,
+    ) -> None:
+        require_members(recipes, seeds, data)
+        self.factory, self.data, self.recipes, self.seeds, self.width = factory, data, recipes, seeds, width
+        self.device, self.dtype = torch.device(device), dtype
+        self.inputs = Inputs(data, recipes[0], seed=seeds[0], device=self.device, dtype=dtype)
+        fresh = self._fresh_models(event=-1)
+        self.models = StackedModels(
+            fresh,
+            recipes,
+            self.inputs,
+            rate_factor=calibration_rate_factor,
+            precision=precision,
+            fused=compiled,
+        )
+        self.models.probe(fresh, self.inputs.clean(np.zeros(PROBED, np.int64)), name_of(factory))
+        self.num_steps = 0
+        self._feed = make_feed(self.inputs)
+        self._tape = Tape.on(self.device)
+        self._training: dict[int, TrainProgram] = {}
+        self._predicting: dict[int, PredictProgram] = {}
+        self._uses: Counter[tuple[str, int]] = Counter()
+        self._last: tuple[tuple[int, int], PredictProgram] | None = None
+        self._recordable = True
+        self._fallback: str | None = None
+
+    @property
+    def fallback(self) -> str | None:
+        """What it was asked to do and could not, and why."""
+        return self._fallback or self.models.fallback
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def _fresh_models(self, event: int) -> list[nn.Module]:
+        return [
+            fresh_model(
+                self.factory,
+                self.data,
+                recipe,
+                seed=seed,
+                event=event,
+                width=self.width,
+                device=self.device,
+                dtype=self.dtype,
+            )
+            for recipe, seed in zip(self.recipes, self.seeds, strict=True)
+        ]
+
+    def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
+        """Training steps one after the other, a row of both arguments each; `event` is the number of the first."""
+        self._last = None
+        size = batches.shape[1]
+        program = self._program(self._training, size, len(batches), self._train_program)
+        program.run(batches, labels, event, self.num_steps)
+        self.num_steps += len(batches)
+
+    def _train_program(self, size: int) -> TrainProgram:
+        return TrainProgram(self.models, self.seeds, self._feed.slot(size), size, self.steps_at_once)
+
+    def _predict_program(self, size: int) -> PredictProgram:
+        return PredictProgram(self.models, self._feed.slot(size), size)
+
+    @torch.no_grad()
+    def predict(self, start: int, stop: int) -> Prediction:
+        """Averaged weights, eval mode, clean input; every tensor has the members first."""
+        program = self._program(self._predicting, stop - start, 1, self._predict_program)
+        self._last = (start, stop), program
+        return program.predict(np.arange(start, stop))
+
+    def predict_uniformly(self, start: int, stop: int) -> Prediction:
+        """Probability 1/C for every class, by every member."""
+        flat = Prediction.uniform(stop - start, self.data.num_classes, self.device)
+        rows = flat.log_probabilities.expand(len(self), -1, -1)
+        return Prediction(rows, rows, flat.temperature.expand(len(self)))
+
+    @torch.no_grad()
+    def calibrate(self, indices: Indices, labels: Tensor) -> None:
+        """One gradient step on every β; the logits of the prediction just made are used again."""
+        if self._last is None or not is_span(indices, self._last[0]):
+            program = self._program(self._predicting, len(indices), 1, self._predict_program)
+            program.predict(indices)
+            self._last = None
+        else:
+            program = self._last[1]
+        program.calibrate(labels)
+
+    def reinit(self, event: int) -> None:
+        """Fresh weights, optimizers, averages and temperatures."""
+        self.models.reinit(self._fresh_models(event))
+        self.num_steps, self._last = 0, None
+
+    def shrink_perturb(self, shrink: float, perturb: float, event: int) -> None:
+        """θ ← shrink·θ + perturb·fresh; temperatures and batch statistics stay, everything else starts anew."""
+        self.models.shrink_perturb(shrink, perturb, self._fresh_models(event))
+        self.num_steps, self._last = 0, None
+
+    def finite(self) -> list[bool]:
+        """For each member, whether every averaged weight is a finite number."""
+        return [bool(is_finite) for is_finite in self.models.averaged.finite().tolist()]
+
+    @torch.no_grad()
+    def evaluate(self) -> list[dict[str, float]] | None:
+        """Each member's mean loss and error rate on the held-out data, predicted as the sequence is."""
+        heldout = self.data.heldout
+        if heldout is None:
+            return None
+        loss = torch.zeros(len(self), dtype=torch.float64, device=self.device)
+        errors = torch.zeros(len(self), dtype=torch.int64, device=self.device)
+        for start in range(0, len(heldout), EVALUATION_SIZE):
+            positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
+            labels = heldout.labels(positions).to(self.device)
+            logits = self.models.logits(self.inputs.prepared(heldout.inputs(positions)))
+            charged = self.models.prediction(logits).log_probabilities
+            loss -= charged.gather(2, labels[None, :, None].expand(len(self), -1, 1)).sum((1, 2))
+            errors += (charged.argmax(2) != labels).sum(1)
+        both = zip(loss.tolist(), errors.tolist(), strict=True)
+        return [{"loss": nats / len(heldout), "error_rate": wrong / len(heldout)} for nats, wrong in both]
+
+    def close(self) -> None:
+        """Let go of what only speed needed."""
+        self._training.clear()
+        self._predicting.clear()
+        self._last = None
+
+    def _program(self, known: dict[int, Program], size: int, num_uses: int, make: Callable[[int], Program]) -> Program:
+        """The program for a size; recorded where it is used often and the device can."""
+        if size not in known:
+            known[size] = make(size)
+        program = known[size]
+        use = type(program).__name__, size
+        before, self._uses[use] = self._uses[use], self._uses[use] + num_uses
+        if self._recordable and before <= RARE < self._uses[use]:
+            self._record(program)
+            if not self._recordable:
+                known[size] = make(size)
+        return known[size]
+
+    def _record(self, program: TrainProgram | PredictProgram) -> None:
+        state = [tensor.clone() for tensor in self.models.tensors()]
+        try:
+            program.record(self._tape)
+        except Exception as error:
+            self._recordable = False
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+            self._fallback = f"not recorded: {reason}"
+            warnings.warn(f"the stack cannot be recorded ({reason}); going on eagerly", PreqWarning, 4)
+        with torch.no_grad():
+            for tensor, saved in zip(self.models.tensors(), state, strict=True):
+                tensor.copy_(saved)
+
+
+def require_members(recipes: Sequence[Recipe], seeds: Sequence[int], data: DataSequence) -> None:
+    """Refuse a stack without members, or of a sequence that shows each run something else."""
+    if not recipes or len(recipes) != len(seeds):
+        raise PreqError(f"a stack needs a recipe and a seed for each member, got {len(recipes)} and {len(seeds)}")
+    if hasattr(data, "training_inputs") and getattr(data, "training_view", "its own") is not None:
+        raise PreqError(
+            f"'{data.name}' has its own view of the inputs for each run, and a stack shows all members the same; "
+            "run its trials one by one"
+        )

@@ -1,0 +1,167 @@
+"""Many models of one architecture that learn together: the arithmetic of a training step and of a prediction."""
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from prequential.errors import PreqWarning
+from prequential.learn import functional
+from prequential.learn.capture import compiled
+from prequential.learn.inputs import Inputs
+from prequential.learn.prediction import Prediction
+from prequential.learn.recipe import Recipe
+from prequential.stack.optimizers import make_stacked_optimizer, reset
+from prequential.stack.recipe import Vectors, along
+from prequential.stack.stackable import Bound, Structure, require_stackable
+from prequential.stack.state import StackedState
+
+
+class StackedModels:
+    """Weights, averages, optimizers and temperatures of N models, and what happens to them in place.
+
+    Args:
+        models: freshly initialised, in train mode; only copied.
+        recipes: one for each.
+        inputs: how a prediction looks at its inputs.
+        rate_factor: the method's factor on the learning rate of the temperatures.
+        precision: "fp32", or "bf16" for networks that compute in bfloat16.
+        fused: whether torch.compile fuses the kernels of the optimizer and the average.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[nn.Module],
+        recipes: Sequence[Recipe],
+        inputs: Inputs,
+        *,
+        rate_factor: float = 1.0,
+        precision: str = "fp32",
+        fused: bool = False,
+    ) -> None:
+        self.inputs, self.precision, self._device = inputs, precision, inputs.device
+        self.settings = Vectors(recipes, self._device)
+        self.structure = Structure(models)
+        self.raw, self.averaged = StackedState(models), StackedState(models)
+        self._leaves = {name: view.detach().requires_grad_() for name, view in self.raw.weights.items()}
+        self._gradient = torch.zeros_like(self.raw.flat)
+        self._gradients = list(self.raw.views(self._gradient).values())
+        self.beta = torch.full((len(models),), functional.INITIAL_BETA, dtype=torch.float64, device=self._device)
+        self.optimizer = make_stacked_optimizer(self.settings, self.raw.flat)
+        self.beta_optimizer = make_stacked_optimizer(self.settings, self.beta, rate_factor=rate_factor, decay=False)
+        self._momenta = {
+            name: torch.tensor(momenta, dtype=torch.float64, device=self._device)
+            for name, momenta in self.structure.momenta.items()
+        }
+        self._counters = [self.raw.others[name] for name in self.structure.counted if name in self.raw.others]
+        self.fallback: str | None = None
+        self._fused: Callable[[Tensor], None] | None = compiled(self._moved) if fused else None
+
+    def __len__(self) -> int:
+        return len(self.beta)
+
+    def probe(self, models: Sequence[nn.Module], inputs: Tensor, name: str) -> None:
+        """Refuse a model that cannot be stacked."""
+        require_stackable(self.structure, models, self.raw.weights | self.raw.others, inputs, name)
+
+    def _computing(self) -> torch.autocast:
+        return torch.autocast(self._device.type, torch.bfloat16, enabled=self.precision == "bf16", cache_enabled=False)
+
+    def train(self, inputs: Tensor, labels: Tensor, keys: Tensor, num_steps: Tensor, *, shared: bool) -> None:
+        """The n-th step of every member on one batch of labels; for `inputs` and `keys` see `Structure.train`."""
+        before = {name: self.raw.others[name].clone() for name in self._momenta}
+        with self._computing():
+            logits = self.structure.train(self._leaves | self.raw.others, keys, inputs, shared=shared)
+        logits = logits.to(self.raw.flat.dtype)
+        slope = cross_entropy_gradient(logits.detach(), labels, self.settings.label_smoothing)
+        gradients = torch.autograd.grad(logits, list(self._leaves.values()), slope, materialize_grads=True)
+        with torch.no_grad():
+            torch._foreach_copy_(self._gradients, list(gradients))
+            for name, old in before.items():
+                new = self.raw.others[name]
+                new.copy_(old.lerp(new, along(self._momenta[name], new)))
+            self._move(num_steps)
+            if self._counters:
+                torch._foreach_add_(self._counters, 1)
+            if integers := self.raw.integers():
+                torch._foreach_copy_(self.averaged.integers(), integers)
+
+    def _move(self, num_steps: Tensor) -> None:
+        if self._fused is not None:
+            try:
+                self._fused(num_steps)
+            except Exception as error:
+                reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+                warnings.warn(f"the optimizer cannot be compiled ({reason}); going on without", PreqWarning, 2)
+                self._fused, self.fallback = None, f"not compiled: {reason}"
+            else:
+                return
+        self._moved(num_steps)
+
+    def _moved(self, num_steps: Tensor) -> None:
+        """Weights against the gradient, then averages towards the weights."""
+        self.optimizer.step(self._gradient, self.settings.rates(num_steps))
+        sizes = self.settings.ema_step_sizes(num_steps)
+        raw, averaged = [self.raw.flat, *self.raw.floats()], [self.averaged.flat, *self.averaged.floats()]
+        for mine, theirs in zip(averaged, raw, strict=True):
+            mine.lerp_(theirs, along(sizes, mine))
+
+    @torch.no_grad()
+    def logits(self, inputs: Tensor) -> Tensor:
+        """What the averaged weights of each member make of clean inputs, averaged over views if asked."""
+        tensors = self.structure.used(self.averaged.weights | self.averaged.others)
+        with self._computing():
+            predict = torch.vmap(lambda tensors: self.inputs.logits(Bound(self.structure.predicting, tensors), inputs))
+            logits: Tensor = predict(tensors)
+        return logits
+
+    def prediction(self, logits: Tensor) -> Prediction:
+        """What logits say at the members' temperatures; every tensor has the members first."""
+        return Prediction(
+            functional.log_probabilities(logits, self.beta[:, None, None]),
+            F.log_softmax(logits.double(), dim=-1),
+            functional.temperature(self.beta),
+        )
+
+    @torch.no_grad()
+    def calibrate(self, logits: Tensor, labels: Tensor) -> None:
+        """One gradient step on each temperature."""
+        gradient = torch.vmap(functional.calibration_gradient, (0, None, 0))(logits, labels, self.beta)
+        self.beta_optimizer.step(gradient)
+
+    @torch.no_grad()
+    def reinit(self, models: Sequence[nn.Module]) -> None:
+        """Fresh weights, optimizers, averages and temperatures."""
+        self.raw.load(models)
+        self.averaged.load(models)
+        self.beta.fill_(functional.INITIAL_BETA)
+        reset(self.beta_optimizer)
+        reset(self.optimizer)
+
+    def shrink_perturb(self, shrink: float, perturb: float, models: Sequence[nn.Module]) -> None:
+        """θ ← shrink·θ + perturb·fresh; temperatures and batch statistics stay, everything else starts anew."""
+        self.raw.shrink_perturb(shrink, perturb, StackedState(models))
+        self.averaged.copy_parameters(self.raw)
+        reset(self.optimizer)
+
+    def tensors(self) -> list[Tensor]:
+        """Everything the next event depends on."""
+        states = [tensor for state in (self.raw, self.averaged) for tensor in (state.flat, *state.others.values())]
+        return [*states, self.beta, *self.optimizer.state.values(), *self.beta_optimizer.state.values()]
+
+
+def cross_entropy_gradient(logits: Tensor, labels: Tensor, smoothing: Tensor) -> Tensor:
+    """d/dh of each member's mean cross-entropy, whose targets are smoothed by its own ε: (softmax(h) − q) / n.
+
+    Example:
+        >>> cross_entropy_gradient(torch.zeros(2, 1, 2), torch.tensor([1]), torch.tensor([0.0, 0.5]))[:, 0]
+        tensor([[ 0.5000, -0.5000],
+                [ 0.2500, -0.2500]])
+    """
+    num_members, num_examples, num_classes = logits.shape
+    epsilon = along(smoothing, logits)
+    gradient = torch.softmax(logits, dim=-1).sub_(epsilon / num_classes)
+    at_label = (epsilon - 1).expand(num_members, num_examples, 1)
+    return gradient.scatter_add_(2, labels[None, :, None].expand_as(at_label), at_label).div_(num_examples)

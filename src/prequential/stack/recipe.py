@@ -1,0 +1,84 @@
+"""The recipes of a stack: what its members share, and what is a vector along them."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from prequential.errors import PreqError
+from prequential.learn.recipe import Recipe
+
+SHARED = ("optimizer", "augment", "average_flips", "average_views", "ema_warmup", "fast_statistics")
+"""Settings that decide what is computed, and not only with which numbers."""
+VECTORS = (
+    *("learning_rate", "full_rate_steps", "eps", "weight_decay", "momentum", "ema_step_size", "label_smoothing"),
+)
+
+
+class Vectors:
+    """Each numeric setting as a float64 vector along the members.
+
+    Example:
+        >>> Vectors([Recipe(eps=1e-4), Recipe(eps=1e-8)], "cpu").eps
+        tensor([1.0000e-04, 1.0000e-08], dtype=torch.float64)
+    """
+
+    learning_rate: Tensor
+    full_rate_steps: Tensor
+    eps: Tensor
+    weight_decay: Tensor
+    momentum: Tensor
+    ema_step_size: Tensor
+    label_smoothing: Tensor
+
+    def __init__(self, recipes: Sequence[Recipe], device: torch.device | str) -> None:
+        require_alike(recipes)
+        self.common = recipes[0]
+        for name in VECTORS:
+            values = [float(getattr(recipe, name)) for recipe in recipes]
+            setattr(self, name, torch.tensor(values, dtype=torch.float64, device=device))
+        self._rates_fall = any(recipe.full_rate_steps for recipe in recipes)
+
+    def rates(self, num_steps: Tensor) -> Tensor:
+        """The learning rates of the n-th training step since the last fresh start, from 1."""
+        if not self._rates_fall:
+            return self.learning_rate
+        share = (self.full_rate_steps / num_steps).clamp(max=1.0).sqrt()
+        return torch.where(self.full_rate_steps > 0, self.learning_rate * share, self.learning_rate)
+
+    def ema_step_sizes(self, num_steps: Tensor) -> Tensor:
+        """α of each member in the n-th training step."""
+        if not self.common.ema_warmup:
+            return self.ema_step_size
+        return (5 / num_steps).clamp(max=1.0).maximum(self.ema_step_size)
+
+
+def require_alike(recipes: Sequence[Recipe]) -> None:
+    """Refuse recipes that cannot be followed by one computation.
+
+    Example:
+        >>> require_alike([Recipe(), Recipe(optimizer="sgd")])
+        Traceback (most recent call last):
+        ...
+        prequential.errors.PreqError: the members of a stack must share optimizer, got adamw and sgd; stack them apart
+    """
+    for name in SHARED:
+        found = list(dict.fromkeys(_shown(getattr(recipe, name)) for recipe in recipes))
+        if len(found) > 1:
+            raise PreqError(
+                f"the members of a stack must share {name}, got {' and '.join(found[:2])}; stack them apart"
+            )
+
+
+def _shown(value: object) -> str:
+    return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
+
+
+def along(vector: Tensor, tensor: Tensor) -> Tensor:
+    """A vector along the first axis of a tensor, in its type and in a shape that broadcasts with it.
+
+    Example:
+        >>> along(torch.ones(2), torch.zeros(2, 3, 4)).shape
+        torch.Size([2, 1, 1])
+    """
+    return vector.to(tensor.dtype).view(-1, *[1] * (tensor.dim() - 1))

@@ -1,0 +1,106 @@
+"""The tensors of many models of one architecture, with the models along the first axis."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from prequential.errors import PreqError
+
+ALIGNED = 64
+"""Each weight begins at a multiple of so many numbers: matrix products want that."""
+
+
+class StackedState:
+    """Weights and buffers of N models.
+
+    Everything that is trained lies in one tensor `flat` (models, numbers), so that an optimizer's step is a few
+    operations however many layers there are. Buffers lie apart and contiguous: batch normalisation writes into
+    them, and under vmap it would write into a copy of anything else.
+
+    Example:
+        >>> state = StackedState([nn.Linear(3, 2), nn.Linear(3, 2)])
+        >>> state.weights["weight"].shape, state.flat.shape
+        (torch.Size([2, 2, 3]), torch.Size([2, 128]))
+    """
+
+    def __init__(self, models: Sequence[nn.Module]) -> None:
+        require_same_shapes(models)
+        parameters = dict(models[0].named_parameters())
+        self._places: dict[str, tuple[int, torch.Size]] = {}
+        end = 0
+        for name, parameter in parameters.items():
+            if parameter.requires_grad:
+                self._places[name] = end, parameter.shape
+                end += -(-parameter.numel() // ALIGNED) * ALIGNED
+        first = parameters[next(iter(self._places))]
+        self.flat = torch.zeros(len(models), end, dtype=first.dtype, device=first.device)
+        self.weights = self.views(self.flat)
+        self.others = {
+            name: tensor.new_zeros(len(models), *tensor.shape)
+            for name, tensor in _tensors(models[0]).items()
+            if name not in self._places
+        }
+        self.frozen = {name: tensor for name, tensor in self.others.items() if name in parameters}
+        self.load(models)
+
+    def views(self, flat: Tensor) -> dict[str, Tensor]:
+        """The parts of a tensor like `flat`, by the name of the weight they belong to."""
+        return {
+            name: flat[:, start : start + math.prod(shape)].view(len(flat), *shape)
+            for name, (start, shape) in self._places.items()
+        }
+
+    @torch.no_grad()
+    def load(self, models: Sequence[nn.Module]) -> None:
+        """Take over the tensors of these models."""
+        for member, model in enumerate(models):
+            tensors = _tensors(model)
+            for name, mine in (self.weights | self.others).items():
+                mine[member].copy_(tensors[name])
+
+    @torch.no_grad()
+    def shrink_perturb(self, shrink: float, perturb: float, fresh: "StackedState") -> None:
+        """Every parameter θ ← shrink·θ + perturb·fresh; buffers stay."""
+        mine, theirs = [self.flat, *self.frozen.values()], [fresh.flat, *fresh.frozen.values()]
+        for tensor, new in zip(mine, theirs, strict=True):
+            tensor.mul_(shrink).add_(new, alpha=perturb)
+
+    @torch.no_grad()
+    def copy_parameters(self, other: "StackedState") -> None:
+        """Take over the parameters of another state; buffers stay."""
+        self.flat.copy_(other.flat)
+        for name, tensor in self.frozen.items():
+            tensor.copy_(other.frozen[name])
+
+    def floats(self) -> list[Tensor]:
+        """Floating tensors beside `flat`."""
+        return [tensor for tensor in self.others.values() if tensor.is_floating_point()]
+
+    def integers(self) -> list[Tensor]:
+        """All other tensors."""
+        return [tensor for tensor in self.others.values() if not tensor.is_floating_point()]
+
+    def finite(self) -> Tensor:
+        """For each model, whether all its numbers are finite."""
+        each = [tensor.flatten(1).isfinite().all(1) for tensor in (self.flat, *self.floats())]
+        return torch.stack(each).all(0)
+
+
+def require_same_shapes(models: Sequence[nn.Module]) -> None:
+    """Refuse models that differ in anything but the values of their tensors."""
+    wanted = {name: (tensor.shape, tensor.dtype) for name, tensor in _tensors(models[0]).items()}
+    for number, model in enumerate(models):
+        found = {name: (tensor.shape, tensor.dtype) for name, tensor in _tensors(model).items()}
+        for name in dict.fromkeys([*wanted, *found]):
+            if wanted.get(name) != found.get(name):
+                shapes = [tuple(shape[0]) if shape else "none" for shape in (wanted.get(name), found.get(name))]
+                raise PreqError(
+                    f"the members of a stack must have the same layers, but '{name}' is {shapes[0]} in member 0 and "
+                    f"{shapes[1]} in member {number}; stack them apart"
+                )
+
+
+def _tensors(model: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.detach() for name, tensor in (*model.named_parameters(), *model.named_buffers())}

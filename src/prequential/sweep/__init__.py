@@ -1,0 +1,23 @@
+"""Sweeps: many runs whose settings are drawn from a space, as one.
+
+`prequential.sweep` is the function; what a space is written with is imported from here.
+"""
+
+from prequential.sweep.conduct import SweepInterrupted, SweepProgress, sweep
+from prequential.sweep.distributions import Choice, LogUniform, Uniform
+from prequential.sweep.spaces import SPACES, Space
+from prequential.sweep.summary import Summary, TrialResult, summarise
+
+__all__ = [
+    "SPACES",
+    "Choice",
+    "LogUniform",
+    "Space",
+    "Summary",
+    "SweepInterrupted",
+    "SweepProgress",
+    "TrialResult",
+    "Uniform",
+    "summarise",
+    "sweep",
+]

@@ -1,0 +1,87 @@
+"""The directory of a sweep: `sweep.json` says what it is about. No torch."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prequential.errors import PreqError
+from prequential.files import digest_of, write_atomically
+from prequential.sweep.storage import without_password
+from prequential.sweep.study import new_mark
+
+FORMAT = 1
+SWEEP_FILE = "sweep.json"
+
+
+@dataclass(frozen=True)
+class SweepHome:
+    """What `sweep.json` holds."""
+
+    mark: str
+    """Tells the trials of this directory from those of others that share the study."""
+    study: str
+    storage: str | None
+    """Where the study is, without the password; None: beside this file."""
+    trials: int
+    facts: dict[str, Any]
+
+    @classmethod
+    def begin(
+        cls, directory: Path, facts: dict[str, Any], *, trials: int, resume: bool, storage: str | None
+    ) -> "SweepHome":
+        """Begin a sweep in a directory, or go on with the same one."""
+        facts = json.loads(json.dumps(facts, allow_nan=False))
+        if (directory / SWEEP_FILE).exists():
+            if not resume:
+                raise PreqError(f"{directory} already holds a sweep; choose another directory, or resume it")
+            earlier = cls.read(directory)
+            earlier._require_same(directory, facts, storage)
+            mark, study, trials = earlier.mark, earlier.study, max(trials, earlier.trials)
+        else:
+            strangers = sorted(file.name for file in directory.iterdir() if not file.name.startswith((".", "lock")))
+            if strangers:
+                raise PreqError(f"{directory} is not empty (it has {strangers[0]}); choose another directory")
+            digest = digest_of(json.dumps(facts, sort_keys=True).encode())[:12]
+            mark, study = new_mark(directory), f"{facts['model']} {facts['method'].get('name', '')} {digest}"
+        home = cls(mark, study, without_password(storage), trials, facts)
+        home._write(directory)
+        return home
+
+    @classmethod
+    def read(cls, directory: Path) -> "SweepHome":
+        """What the sweep in a directory is about."""
+        file = directory / SWEEP_FILE
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            if content["format"] != FORMAT:
+                raise PreqError(f"{file} has format {content['format']}, this version reads {FORMAT}")
+            return cls(*(content[name] for name in ("mark", "study", "storage", "trials", "settings")))
+        except OSError as error:
+            raise PreqError(f"{directory} holds no sweep: {SWEEP_FILE} cannot be read ({error.strerror})") from None
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, PreqError):
+                raise
+            raise PreqError(f"{file} is damaged: {error}") from None
+
+    def _write(self, directory: Path) -> None:
+        content = {
+            "format": FORMAT, "mark": self.mark, "study": self.study, "storage": self.storage, "trials": self.trials,
+            "settings": self.facts,
+        }  # fmt: skip
+        write_atomically(directory / SWEEP_FILE, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
+
+    def _require_same(self, directory: Path, facts: dict[str, Any], storage: str | None) -> None:
+        now = {"storage": without_password(storage), **facts}
+        different = list(_differences("", {"storage": self.storage, **self.facts}, now))
+        if different:
+            raise PreqError(f"settings differ from the sweep in {directory}: {'; '.join(different)}")
+
+
+def _differences(place: str, then: object, now: object) -> Iterator[str]:
+    if isinstance(then, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*then, *now]):
+            yield from _differences(f"{place}.{key}" if place else key, then.get(key), now.get(key))
+    elif then != now:
+        yield f"{place} {then} then, {now} now"

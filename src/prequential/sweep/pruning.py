@@ -1,0 +1,162 @@
+"""Stopping a trial that cannot win. A prequential codelength can be compared at every prefix. No torch.
+
+By regret: a trial is stopped at position t when
+
+    codelength(t) > best(t) + factor · (best(T) − best(t)),
+
+where best is the shortest finished trial. With factor 1 it can never win, since nats are never negative.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prequential.errors import PreqError, require_number, unknown_name
+from prequential.files import read_array, write_atomically
+from prequential.progress import Listener, Progress, Pruned
+
+REGRET = "regret"
+_OPTUNAS = {
+    "median": "MedianPruner",
+    "percentile": "PercentilePruner",
+    "hyperband": "HyperbandPruner",
+    "successive-halving": "SuccessiveHalvingPruner",
+}
+_NEED_NUMBER = {"percentile": "25"}
+PRUNERS = (REGRET, *_OPTUNAS)
+NUM_REPORTS = 32
+"""Prefixes at which Optuna's pruners compare trials."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When trials are stopped: `name`, and the number behind its colon."""
+
+    name: str
+    number: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Rule":
+        """The rule a person wrote.
+
+        Example:
+            >>> Rule.parse("regret:0.5"), Rule.parse("median")
+            (Rule(name='regret', number=0.5), Rule(name='median', number=None))
+        """
+        name, colon, number = text.partition(":")
+        if name not in PRUNERS:
+            raise unknown_name("way to prune", name, PRUNERS)
+        if bool(colon) != (name in _NEED_NUMBER) and name != REGRET:
+            wanted = f"{name}:{_NEED_NUMBER[name]}" if name in _NEED_NUMBER else name
+            raise PreqError(f"prune by '{wanted}', got '{text}'")
+        try:
+            value = float(number) if colon else None
+        except ValueError:
+            raise PreqError(f"a number must follow the colon of '{text}', such as {name}:0.5") from None
+        if value is not None:
+            require_number(f"the number of --prune {name}", value, at_least=0)
+        return cls(name, value)
+
+    def pruner(self) -> Any:
+        """Optuna's, or None."""
+        if self.name == REGRET:
+            return None
+        import optuna
+
+        return getattr(optuna.pruners, _OPTUNAS[self.name])(*([] if self.number is None else [self.number]))
+
+
+def is_hopeless(nats: float, position: int, best: NDArray[np.float64], factor: float = 1.0) -> bool:
+    """Whether a trial that has spent `nats` on `position` labels should be stopped.
+
+    Args:
+        nats: its codelength so far.
+        position: labels coded so far, at least 1.
+        best: the codelength of the shortest finished trial after each label.
+        factor: the share of what the best still had to spend that a trial may be behind.
+
+    Example:
+        >>> best = np.array([2.0, 3.0, 4.0])
+        >>> is_hopeless(3.9, 1, best), is_hopeless(4.1, 1, best), is_hopeless(3.1, 1, best, factor=0.5)
+        (False, True, True)
+    """
+    so_far = float(best[position - 1])
+    return nats > so_far + factor * (float(best[-1]) - so_far)
+
+
+def trial_path(directory: Path, number: int) -> Path:
+    """The run directory of a trial.
+
+    Example:
+        >>> trial_path(Path("sweep"), 7).as_posix()
+        'sweep/trials/00007'
+    """
+    return directory / "trials" / f"{number:05d}"
+
+
+def note_best(directory: Path, number: int) -> None:
+    """Tell the trials that are running which finished one is the shortest."""
+    write_atomically(directory / "best.json", json.dumps({"number": number}).encode())
+
+
+class ByRegret:
+    """A listener that stops its run by regret against the best trial in the sweep's directory, as it is by now."""
+
+    def __init__(self, directory: Path, factor: float) -> None:
+        self._file, self._directory, self._factor = directory / "best.json", directory, factor
+        self._read: tuple[int, int] | None = None
+        self._best: NDArray[np.float64] | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        if not 0 < progress.position < progress.length:
+            return
+        best = self._newest(progress.length)
+        if best is not None and is_hopeless(progress.nats, progress.position, best, self._factor):
+            raise Pruned
+
+    def _newest(self, length: int) -> NDArray[np.float64] | None:
+        try:
+            found = self._file.stat()
+        except FileNotFoundError:
+            return None
+        version = (found.st_mtime_ns, found.st_ino)
+        if version != self._read:
+            number = json.loads(self._file.read_bytes())["number"]
+            self._best = np.cumsum(read_array(trial_path(self._directory, number) / "nats.npy", length))
+            self._read = version
+        return self._best
+
+
+class ByOptuna:
+    """A listener that reports the codelength at fixed prefixes to a study, and stops where its pruner says so.
+
+    It reads the prefix from the run's own file: listeners hear of positions that differ from run to run.
+    """
+
+    def __init__(self, trial: Any, reported: set[int], nats_file: Path) -> None:
+        self._trial, self._reported, self._nats_file = trial, reported, nats_file
+
+    def __call__(self, progress: Progress) -> None:
+        points = {progress.length * part // NUM_REPORTS for part in range(1, NUM_REPORTS)} - {0} - self._reported
+        due = sorted(point for point in points if point <= progress.position)
+        if not due:
+            return
+        codelengths = np.cumsum(read_array(self._nats_file, due[-1]))
+        for point in due:
+            self._trial.report(float(codelengths[point - 1]), step=point)
+            self._reported.add(point)
+            if progress.position < progress.length and self._trial.should_prune():
+                raise Pruned
+
+
+def make_listener(rule: Rule, directory: Path, number: int, open_trial: Callable[[], tuple[Any, set[int]]]) -> Listener:
+    """What stops the trial of that number by the rule."""
+    if rule.name == REGRET:
+        return ByRegret(directory, 1.0 if rule.number is None else rule.number)
+    trial, reported = open_trial()
+    return ByOptuna(trial, reported, trial_path(directory, number) / "nats.npy")

@@ -1,0 +1,109 @@
+"""Who draws the settings of a trial: our random search, or a sampler of Optuna's by name. No torch."""
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prequential.errors import PreqError, unknown_name
+from prequential.rng import derive, uniforms
+from prequential.sweep.distributions import Distribution
+from prequential.sweep.spaces import Space, drawn
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+    from optuna.study import Study
+    from optuna.trial import Trial
+
+RANDOM = "random"
+_OPTUNAS = {
+    "tpe": "TPESampler",
+    "gp": "GPSampler",
+    "cma-es": "CmaEsSampler",
+    "qmc": "QMCSampler",
+    "nsga2": "NSGAIISampler",
+    "brute-force": "BruteForceSampler",
+}
+SAMPLERS = (RANDOM, *_OPTUNAS)
+
+
+def draw_settings(space: Space, seed: int, number: int) -> dict[str, Any]:
+    """What random search draws for a trial: a pure function of (seed, number, name of each setting).
+
+    So it does not matter when a trial is drawn, in which order, by whom, or what else the space holds.
+
+    Example:
+        >>> from prequential.sweep.spaces import SPACES
+        >>> one, again = (draw_settings(SPACES["mnist"], 0, 7) for _ in range(2))
+        >>> one == again, one["batch_size"], 25 <= one["num_streams"] <= 100
+        (True, 32, True)
+    """
+    return {**space, **{name: _draw(each, seed, number, name) for name, each in drawn(space).items()}}
+
+
+def _draw(distribution: Distribution, seed: int, number: int, name: str) -> Any:
+    key = derive(seed, f"sweep setting {name}", number)
+    return distribution.draw(float(uniforms(key, np.zeros(1, np.int64))[0]))
+
+
+def run_seed(seed: int, number: int) -> int:
+    """The seed of a trial's run: its own, unless the space says otherwise.
+
+    Example:
+        >>> run_seed(0, 1) == run_seed(0, 1), run_seed(0, 1) == run_seed(0, 2)
+        (True, False)
+    """
+    return derive(seed, "trial", number) >> 33
+
+
+def ask_for_settings(trial: "Trial", space: Space) -> dict[str, Any]:
+    """What the study's sampler chooses for the trial; what it chose before stays."""
+    return {**space, **{name: each.suggest(trial, name) for name, each in drawn(space).items()}}
+
+
+def make_sampler(name: str, space: Space, seed: int, num_trials: int) -> "BaseSampler":
+    """The sampler of that name.
+
+    Args:
+        name: one of SAMPLERS.
+        space: what is drawn.
+        seed: the sweep's.
+        num_trials: trials begun so far. It goes into the seed of Optuna's samplers, which keep no state:
+            a sweep that is resumed does not repeat its first draws.
+    """
+    if name not in SAMPLERS:
+        raise unknown_name("sampler", name, SAMPLERS)
+    if name == RANDOM:
+        return _random_sampler(space, seed)
+    import optuna
+
+    index = 0 if name == "qmc" else num_trials  # one sequence, whose place the study holds
+    kind: Any = getattr(optuna.samplers, _OPTUNAS[name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        try:
+            sampler: BaseSampler = kind(seed=derive(seed, "sampler", index) >> 33)
+        except ImportError as error:
+            reason = str(error).splitlines()[0].split(". ")[0]
+            raise PreqError(f"the sampler '{name}' needs a package that is not there ({reason})") from None
+    return sampler
+
+
+def _random_sampler(space: Space, seed: int) -> "BaseSampler":
+    from optuna.samplers import BaseSampler as Base
+
+    class Seeded(Base):  # type: ignore[misc,unused-ignore]
+        """`draw_settings`, as Optuna asks for it."""
+
+        def infer_relative_search_space(self, study: "Study", trial: Any) -> dict[str, Any]:
+            return {}
+
+        def sample_relative(self, study: "Study", trial: Any, search_space: Mapping[str, Any]) -> dict[str, Any]:
+            return {}
+
+        def sample_independent(self, study: "Study", trial: Any, param_name: str, param_distribution: Any) -> Any:
+            distribution: Distribution = space[param_name]
+            return distribution.label(_draw(distribution, seed, trial.number, param_name))
+
+    return Seeded()

@@ -1,0 +1,181 @@
+"""Search spaces: a name for each setting, and what it is drawn from. The paper's own are here. No torch.
+
+A space is a plain dictionary. Its keys are settings of `Recipe`, settings of the method, `width` or `seed`; its
+values are distributions, or fixed. What it does not name is as the sweep's method and recipe say.
+"""
+
+import runpy
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from prequential.errors import PreqError, unknown_name
+from prequential.learn.recipe import Recipe
+from prequential.methods import METHODS, Method
+from prequential.presets import find_preset
+from prequential.sweep.distributions import Choice, Distribution, LogUniform
+
+Space = Mapping[str, Any]
+
+REPLAYS = ("num_streams", "num_replays", "epochs")
+"""Passes over the past, whatever the method calls them: a method takes the one that it has."""
+OF_THE_RUN = ("width", "seed")
+_RECIPE = tuple(f.name for f in fields(Recipe))
+
+
+def _paper(data: str, **drawn: Any) -> dict[str, Any]:
+    """The paper's fixed settings for some data (each of them, so that no preset shines through), and what is drawn."""
+    recipe = find_preset("paper", data).recipe
+    fixed = {name: getattr(recipe, name) for name in _RECIPE}
+    common: dict[str, Any] = {
+        "num_streams": LogUniform(25, 100, whole=True),
+        "learning_rate": LogUniform(1e-4, 3e-3),
+        "eps": LogUniform(1e-4, 1.0),
+    }
+    return {**fixed, **common, **drawn}
+
+
+_PARETO = {"num_streams": LogUniform(10, 100, whole=True)}
+
+_MNIST = _paper(
+    "mnist", ema_step_size=LogUniform(1e-3, 1e-1), weight_decay=LogUniform(1e-4, 1.0), batch_size=32,
+    label_smoothing=0.001,
+)  # fmt: skip
+_CIFAR = _paper(
+    "cifar10", ema_step_size=LogUniform(1e-3, 1e-1), weight_decay=LogUniform(1e-4, 1e-1),
+    batch_size=Choice((32, 64, 128)), label_smoothing=0.01,
+)  # fmt: skip
+_IMAGENET = _paper(
+    "imagenet", ema_step_size=LogUniform(1e-3, 1e-2), weight_decay=LogUniform(1e-4, 1.0), batch_size=512,
+    label_smoothing=0.01,
+)  # fmt: skip
+_CLOC = _paper(
+    "cloc", num_streams=LogUniform(10, 25, whole=True), eps=find_preset("paper", "cloc").recipe.eps,
+    ema_step_size=LogUniform(1e-3, 1e-2), batch_size=128, label_smoothing=0.1,
+)  # fmt: skip
+
+SPACES: dict[str, Space] = {
+    "mnist": _MNIST,
+    "cifar": _CIFAR,
+    "imagenet": _IMAGENET,
+    "cloc": _CLOC,
+    "mnist-pareto": {**_MNIST, **_PARETO},
+    "cifar-pareto": {**_CIFAR, **_PARETO},
+    "imagenet-pareto": {**_IMAGENET, **_PARETO, "width": LogUniform(0.25, 4.0)},
+}
+"""The paper's spaces (its appendix, Experimental Details), and those of its Pareto fronts."""
+
+
+def find_space(name: str) -> Space:
+    """One of SPACES, or a user's own by `file.py:name`.
+
+    Example:
+        >>> find_space("mnist")["batch_size"]
+        32
+    """
+    file, colon, attribute = name.partition(":")
+    if not colon:
+        if name not in SPACES:
+            raise unknown_name("space", name, [*SPACES, "file.py:name"])
+        return SPACES[name]
+    try:
+        found = runpy.run_path(file)
+    except Exception as error:  # the user's code may fail in any way
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise PreqError(f"cannot read '{file}' for the space '{name}' ({reason})") from error
+    if attribute not in found:
+        raise PreqError(f"'{file}' has no '{attribute}'; write file.py:name, the name of a dictionary in it")
+    space: Space = found[attribute]
+    return space
+
+
+def drawn(space: Space) -> dict[str, Distribution]:
+    """The settings that differ between trials.
+
+    Example:
+        >>> sorted(drawn(SPACES["cloc"]))
+        ['ema_step_size', 'learning_rate', 'num_streams']
+    """
+    return {name: value for name, value in space.items() if isinstance(value, Distribution)}
+
+
+def require_space(space: Any, method: Method) -> None:
+    """Refuse a space with names that neither recipe nor method have, or without anything to draw."""
+    if not isinstance(space, Mapping) or not all(isinstance(name, str) for name in space):
+        raise PreqError(f"a space must be a dictionary of settings and distributions, got {type(space).__name__}")
+    known = _settings_of(method)
+    for name, value in space.items():
+        if isinstance(value, type):
+            raise PreqError(f"the space gives {name} the class {value.__name__}; make an instance")
+        if name != "age_law" and callable(getattr(value, "weights", None)):
+            raise PreqError(f"the space gives {name} an age law; distributions come from prequential.sweep")
+        if name not in (*_RECIPE, *OF_THE_RUN) and _own_name(name, known) is None:
+            owners = [other for other, kind in METHODS.items() if name in _settings_of(kind)]
+            belongs = f"it belongs to {', '.join(owners)}" if owners else f"known: {', '.join((*_RECIPE, *known))}"
+            raise PreqError(f"the space names '{name}', which {method.name} does not have; {belongs}")
+    passes = [name for name in REPLAYS if name in space]
+    if len(passes) > 1 and sum(_own_name(name, known) is not None for name in passes) > 1:
+        raise PreqError(f"the space names {' and '.join(passes)}, which are one setting of {method.name}; keep one")
+    if not drawn(space):
+        raise PreqError(
+            "the space draws nothing: every value is fixed; give a distribution such as LogUniform(1e-4, 1)"
+        )
+
+
+def on_grid(space: Space, method: Method, size: int) -> dict[str, Any]:
+    """The space with what decides plan and shapes drawn from a few values, so that trials can be stacked.
+
+    Example:
+        >>> from prequential.methods import ReplayStreams
+        >>> on_grid(SPACES["mnist"], ReplayStreams(), 5)["num_streams"]
+        Choice(values=(25, 35, 50, 71, 100))
+    """
+    known = _settings_of(method)
+    return {
+        name: value.grid(size)
+        if isinstance(value, Distribution) and (name == "width" or _own_name(name, known) is not None)
+        else value
+        for name, value in space.items()
+    }
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What one trial runs with."""
+
+    method: Method
+    recipe: Recipe
+    width: float
+    seed: int
+
+
+def resolve(settings: Mapping[str, Any], base: Resolved) -> Resolved:
+    """The trial with these settings; what they do not name is as in `base`.
+
+    Example:
+        >>> from prequential.methods import ChunksFineTuned
+        >>> trial = resolve({"num_streams": 30, "eps": 0.1}, Resolved(ChunksFineTuned(), Recipe(), 1.0, 0))
+        >>> trial.method.epochs, trial.recipe.eps
+        (30, 0.1)
+    """
+    known = _settings_of(base.method)
+    recipe = {name: value for name, value in settings.items() if name in _RECIPE}
+    own = {
+        str(_own_name(name, known)): value for name, value in settings.items() if name not in (*_RECIPE, *OF_THE_RUN)
+    }
+    return Resolved(
+        method=replace(base.method, **own),  # type: ignore[type-var]  # a method with settings is a dataclass
+        recipe=replace(base.recipe, **recipe),
+        width=float(settings.get("width", base.width)),
+        seed=int(settings.get("seed", base.seed)),
+    )
+
+
+def _settings_of(method: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(method))
+
+
+def _own_name(name: str, known: tuple[str, ...]) -> str | None:
+    if name in known:
+        return name
+    return next((other for other in REPLAYS if other in known), None) if name in REPLAYS else None

@@ -1,0 +1,86 @@
+"""Trials whose plans and shapes agree, trained as one stack."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prequential.errors import PreqError
+from prequential.progress import Listener
+from prequential.record import OVER, RECORD_FILE, Record, load
+from prequential.sweep.claims import Claim
+from prequential.sweep.spaces import Resolved, resolve
+
+if TYPE_CHECKING:
+    from prequential.data.sequence import DataSequence
+
+MAY_DIFFER = (
+    *("learning_rate", "full_rate_steps", "eps", "weight_decay", "momentum", "ema_step_size", "label_smoothing"),
+)
+"""Settings of the recipe that are numbers along the stack; all others decide what is computed."""
+
+
+def stacks(claims: Sequence[Claim], base: Resolved, size: int) -> list[tuple[Claim, ...]]:
+    """The claims in groups of at most `size` whose plans and shapes agree, in the order of their first numbers.
+
+    Example:
+        >>> from prequential.learn.recipe import Recipe
+        >>> from prequential.methods import ReplayStreams
+        >>> claims = [Claim(n, {"num_streams": 2 + n % 2, "eps": 10.0**-n}, seed=n) for n in range(5)]
+        >>> groups = stacks(claims, Resolved(ReplayStreams(), Recipe(), 1.0, 0), 2)
+        >>> [[claimed.number for claimed in group] for group in groups]
+        [[0, 2], [1, 3], [4]]
+    """
+    groups: dict[str, list[list[Claim]]] = {}
+    for each in sorted(claims, key=lambda claimed: claimed.number):
+        trial = resolve(each.settings, base)
+        shared = [getattr(trial.recipe, f.name) for f in fields(trial.recipe) if f.name not in MAY_DIFFER]
+        lots = groups.setdefault(repr((trial.method, trial.width, shared)), [[]])
+        if len(lots[-1]) == size:
+            lots.append([])
+        lots[-1].append(each)
+    return sorted((tuple(lot) for lots in groups.values() for lot in lots), key=lambda lot: lot[0].number)
+
+
+def run_as_stack(
+    make_model: Any,
+    data: "DataSequence",
+    trials: Sequence[Resolved],
+    paths: Sequence[Path],
+    arguments: Mapping[str, Any],
+    listeners: Sequence[Listener],
+) -> list[Record]:
+    """The record of each trial. A stack is written when it ends: what a killed one left behind begins again."""
+    from prequential.learn.environment import num_threads
+    from prequential.stack.run import run_stack
+
+    found = {path: record for path in paths if (record := _finished(path)) is not None}
+    missing = [(trial, path) for trial, path in zip(trials, paths, strict=True) if path not in found]
+    if missing:
+        for _, path in missing:
+            shutil.rmtree(path, ignore_errors=True)
+        with num_threads(arguments.get("threads")):
+            records = run_stack(
+                make_model,
+                data,
+                trials[0].method,
+                [trial.recipe for trial, _ in missing],
+                seeds=[trial.seed for trial, _ in missing],
+                width=trials[0].width,
+                out=[path for _, path in missing],
+                listeners=listeners,
+                **{name: arguments[name] for name in ("plan_seed", "device", "precision") if name in arguments},
+            )
+        found |= {path: record for (_, path), record in zip(missing, records, strict=True)}
+    return [found[path] for path in paths]
+
+
+def _finished(path: Path) -> Record | None:
+    if not (path / RECORD_FILE).exists():
+        return None
+    try:
+        record = load(path)
+    except PreqError:
+        return None
+    return record if record.status in OVER else None

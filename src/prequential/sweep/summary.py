@@ -1,0 +1,216 @@
+"""What a sweep has found: the best trials, what the choice costs, which settings mattered. Reads only. No torch."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prequential.errors import PreqError
+from prequential.record import Record, finite_or_none, load
+from prequential.sweep.home import SweepHome
+from prequential.sweep.pruning import trial_path
+from prequential.sweep.storage import close_study, open_study, storage_url
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+STATUSES = ("finished", "diverged", "pruned", "failed", "running", "waiting")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialResult:
+    """What became of a trial."""
+
+    number: int
+    status: str
+    """One of STATUSES. A failed one is run again when the sweep is resumed, a few times."""
+    settings: Mapping[str, Any]
+    """What was drawn."""
+    codelength: float | None = None
+    """Nats, infinite where it diverged, None where there is none (yet). Of a pruned trial: of its prefix."""
+    heldout: dict[str, float] | None = None
+    positions: int = 0
+    seconds: float = 0.0
+    flops: float | None = None
+    trained_share: float = 1.0
+    error: str | None = None
+    path: Path | None = None
+    """Its run directory, where that is on this machine."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it came to an end that counts as a result."""
+        return self.status in ("finished", "diverged", "pruned")
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {
+            "number": self.number,
+            "status": self.status,
+            "settings": dict(self.settings),
+            "codelength_nats": finite_or_none(self.codelength),
+            "heldout": self.heldout,
+            "positions": self.positions,
+            "flops": self.flops,
+            "seconds": self.seconds,
+            "record": None if self.path is None else str(self.path),
+        } | ({} if self.error is None else {"error": self.error})
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A sweep, as its study and its directory tell it."""
+
+    directory: Path
+    facts: Mapping[str, Any]
+    """The settings of the sweep."""
+    trials: tuple[TrialResult, ...]
+    importance: Mapping[str, float] | None
+    """How much of what makes a trial good lies in each setting (PED-ANOVA); None for fewer than four trials."""
+
+    @cached_property
+    def ranked(self) -> list[TrialResult]:
+        """The trials that finished, the shortest code first (without codelengths: the smallest held-out loss)."""
+        finished = [trial for trial in self.trials if trial.status == "finished"]
+        return sorted(finished, key=lambda trial: (_score(trial), trial.number))
+
+    @property
+    def best(self) -> TrialResult | None:
+        """The trial with the shortest code."""
+        return self.ranked[0] if self.ranked else None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many trials there are of each status."""
+        return {status: sum(trial.status == status for trial in self.trials) for status in STATUSES}
+
+    @property
+    def choice_nats(self) -> float:
+        """What it costs to say which of the n trials was taken: ln n."""
+        return math.log(max(sum(trial.is_over for trial in self.trials), 1))
+
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """Where the best of as many other trials of this space would lie: bootstrap, 95 %."""
+        lengths = [
+            trial.codelength if trial.status == "finished" and trial.codelength is not None else math.inf
+            for trial in self.trials
+            if trial.is_over
+        ]
+        if self.best is None or self.best.codelength is None:
+            return None
+        from prequential.measure import bootstrap_best
+
+        low, high = bootstrap_best(lengths, seed=0)
+        return float(low), float(high)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that trials took, summed over jobs."""
+        return sum(trial.seconds for trial in self.trials)
+
+    @property
+    def flops(self) -> float | None:
+        """FLOPs that trials took; None where they could not be counted."""
+        counted = [trial.flops for trial in self.trials if trial.is_over]
+        return None if any(flops is None for flops in counted) else float(sum(flops or 0.0 for flops in counted))
+
+    @property
+    def saved(self) -> dict[str, float]:
+        """What pruning saved: `share` of the training of all trials, and the `seconds` and `flops` of it."""
+        over = [trial for trial in self.trials if trial.is_over]
+        pruned = [(trial, 1 / trial.trained_share - 1) for trial in over if 0 < trial.trained_share < 1]
+        seconds = sum(trial.seconds * more for trial, more in pruned)
+        whole = sum(trial.seconds for trial in over) + seconds
+        flops = sum((trial.flops or 0.0) * more for trial, more in pruned)
+        return {"share": seconds / whole if whole else 0.0, "seconds": seconds, "flops": flops}
+
+    def records(self) -> list[Record]:
+        """The records of the trials that finished here, the best first."""
+        return [load(trial.path) for trial in self.ranked if trial.path is not None]
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        """The object that `--json` prints."""
+        best = self.best
+        length = None if best is None else best.codelength
+        return {
+            "sweep": str(self.directory),
+            "trials": len(self.trials),
+            **self.counts,
+            "codelength_nats": length,
+            "choice_nats": self.choice_nats,
+            "total_nats": None if length is None else length + self.choice_nats,
+            "interval_nats": None if self.interval is None else [finite_or_none(bound) for bound in self.interval],
+            "best": [trial.facts() for trial in self.ranked[:top]],
+            "failures": [trial.facts() for trial in self.trials if trial.status == "failed"],
+            "importance": self.importance,
+            "flops": self.flops,
+            "seconds": self.seconds,
+            "saved": self.saved,
+        }
+
+
+def _score(trial: TrialResult) -> float:
+    value = trial.codelength if trial.codelength is not None else (trial.heldout or {}).get("loss")
+    return math.inf if value is None else value
+
+
+def summarise(directory: str | Path, storage: str | None = None) -> Summary:
+    """What the sweep in a directory has found so far; it may still be running.
+
+    Args:
+        directory: of the sweep.
+        storage: the address of the study, where it needs a password; `sweep.json` does not hold it.
+    """
+    path = Path(directory)
+    home = SweepHome.read(path)
+    url = storage_url(path, storage or home.storage)
+    if url.startswith("sqlite:") and not Path(url.removeprefix("sqlite:///")).exists():
+        raise PreqError(
+            f"{path} has lost its study ({url.removeprefix('sqlite:///')}); resuming the sweep finds it again"
+        )
+    study = open_study(url, home.study, create=False)
+    try:
+        frozen = [each for each in study.get_trials(deepcopy=False) if each.number < home.trials]
+        prequential = home.facts["method"].get("name") != "erm"
+        results = tuple(_result(each, path, prequential) for each in frozen)
+        return Summary(path, home.facts, results, _importance(study, frozen))
+    finally:
+        close_study(study)
+
+
+def _result(frozen: "FrozenTrial", directory: Path, prequential: bool) -> TrialResult:
+    result: dict[str, Any] = frozen.user_attrs.get("result", {})
+    status = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed", "WAITING": "waiting"}.get(
+        frozen.state.name, "failed" if "error" in frozen.user_attrs else "running"
+    )
+    if status == "finished" and result.get("status") == "diverged":
+        status = "diverged"
+    place = trial_path(directory, frozen.number)
+    length = math.inf if status == "diverged" else result.get("value")
+    return TrialResult(
+        number=frozen.number,
+        status=status,
+        settings=dict(frozen.params),
+        codelength=length if prequential else None,
+        heldout=result.get("heldout"),
+        positions=result.get("positions", 0),
+        seconds=result.get("seconds", 0.0),
+        flops=result.get("flops"),
+        trained_share=result.get("trained_share", 1.0),
+        error=frozen.user_attrs.get("error") if status == "failed" else None,
+        path=place if place.exists() else None,
+    )
+
+
+def _importance(study: Any, frozen: list["FrozenTrial"]) -> dict[str, float] | None:
+    import optuna
+
+    complete = [each for each in frozen if each.value is not None and math.isfinite(each.value)]
+    if len(complete) < 4:
+        return None
+    evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+    found = optuna.importance.get_param_importances(study, evaluator=evaluator)
+    return {name: float(share) for name, share in found.items()}

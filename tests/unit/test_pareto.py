@@ -1,0 +1,255 @@
+"""Fronts, the runs they are made of, and `preq pareto` as a person uses it."""
+
+import csv
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import prequential as pq
+from prequential import PreqError, Record, cli
+from prequential.methods import Method
+from prequential.report.pareto import _steps, plot_pareto
+from prequential.report.runs import Gathered, Point, find_runs, gather
+
+from ..conftest import blobs
+from .test_imports import BLOCK_TORCH
+
+Captured = pytest.CaptureFixture[str]
+NUMBERS = st.integers(0, 6).map(float) | st.just(math.inf)
+METHODS: list[Method] = [
+    pq.ReplayStreams(num_streams=1, batch_size=8),
+    pq.ReplayStreams(num_streams=6, batch_size=8),
+    pq.ReplayBuffer(num_replays=2, batch_size=8),
+    pq.ChunksFromScratch(epochs=2, batch_size=8),
+    pq.FullDataset(epochs=2, batch_size=8),
+]
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=12))
+def test_the_front_is_what_no_other_point_beats(points: list[tuple[float, float]]) -> None:
+    front = pq.pareto_front([cost for cost, _ in points], [value for _, value in points])
+    expected = {
+        i
+        for i, (cost, value) in enumerate(points)
+        if math.isfinite(cost + value)
+        and not any(c <= cost and v <= value and (c, v) != (cost, value) for c, v in points)
+    }
+    assert set(front.tolist()) == expected
+    keys = [(points[i][0], i) for i in front]
+    assert keys == sorted(keys)
+
+
+def test_a_front_needs_numbers_in_pairs() -> None:
+    with pytest.raises(PreqError, match=r"one cost and one value for each point, got the shapes \(2,\) and \(1,\)"):
+        pq.pareto_front([1, 2], [3])
+    with pytest.raises(PreqError, match=r"point 1 is no number \(cost 2.0, value nan\); leave it out"):
+        pq.pareto_front([1, 2], [3, math.nan])
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep of five runs and a run beside it."""
+    folder = tmp_path_factory.mktemp("sweeps")
+    for number, method in enumerate(METHODS):
+        pq.run("mlp1", blobs(96), method, seed=0, width=0.05, out=folder / "a" / "trials" / f"{number:04d}")
+    pq.run("mlp1", blobs(96), METHODS[0], seed=1, width=0.1, out=folder / "b")
+    (folder / "a" / "study.db").touch()
+    (folder / "a" / "trials" / ".hidden").mkdir()
+    (folder / "a" / "round").symlink_to(folder)
+    return folder
+
+
+def test_runs_are_found_at_any_depth_and_once(sweep: Path) -> None:
+    trials = [sweep / "a" / "trials" / f"{number:04d}" for number in range(5)]
+    assert find_runs([sweep]) == [*trials, sweep / "b"]
+    assert find_runs([sweep / "a"]) == trials
+    assert find_runs([sweep / "b", sweep / "a" / ".." / "b"]) == [sweep / "b"]
+    assert find_runs([trials[3], sweep]) == [trials[3], *trials[:3], trials[4], sweep / "b"]
+    (sweep / "empty").mkdir()
+    with pytest.raises(PreqError, match="empty holds no run; name a directory that preq run or preq sweep wrote"):
+        find_runs([sweep, sweep / "empty"])
+    with pytest.raises(PreqError, match=r"study\.db is no directory"):
+        find_runs([sweep / "a" / "study.db"])
+
+
+def test_points_are_the_runs(sweep: Path) -> None:
+    gathered = gather([sweep], heldout=True)
+    assert gathered.left_out == {}
+    for point in gathered.points:
+        record = pq.load(point.directory)
+        assert record.flops is not None
+        assert record.heldout is not None
+        assert (point.nats, point.heldout_error) == (record.codelength, record.heldout["error_rate"])
+        assert (point.flops, point.heldout_flops) == (record.flops["code"], sum(record.flops.values()))
+    assert [point.title for point in gathered.points] == ["MI/RS", "MI/RS", "MI/RB", "CI/FS", "ERM", "MI/RS"]
+    assert {p.title for p in gathered.front(heldout=False)} <= {"MI/RS", "MI/RB", "CI/FS"}
+    cheapest = min(gathered.points[:4], key=lambda point: point.flops)
+    assert gathered.front(heldout=False)[0] == cheapest
+    assert gathered.points[0].main_settings()["streams"] == "1"
+    assert gathered.points[5].main_settings()["width"] == "0.1"
+
+
+def changed(record: Record, to: Path, **facts: object) -> None:
+    replace(record, **facts).save(to)  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_shown_is_left_out_and_named(sweep: Path, tmp_path: Path, capsys: Captured) -> None:
+    good = pq.load(sweep / "b")
+    good.save(tmp_path / "good")
+    good.save(tmp_path / "same")
+    changed(good, tmp_path / "running", status="running", flops=None)
+    for name in "abcd":
+        changed(good, tmp_path / f"diverged-{name}", status="diverged", nats=np.append(good.nats[:5], np.inf))
+    changed(good, tmp_path / "free", flops=None)
+    shuffled = pq.run("mlp1", blobs(96).shuffled(3), METHODS[0], seed=0, width=0.05, out=tmp_path / "shuffled")
+    assert shuffled.seeds["order_seed"] == 3
+    pq.run("mlp1", blobs(96), METHODS[4], seed=0, width=0.05, out=tmp_path / "erm")
+    good.save(tmp_path / "torn")
+    (tmp_path / "torn" / "nats.npy").write_bytes(b"")
+    assert cli.main(["pareto", str(tmp_path), "--json"]) == 0
+    said = capsys.readouterr()
+    told = json.loads(said.out)
+    assert [Path(row["directory"]).name for row in told["runs"]] == ["good", "same"]
+    assert all(row["on_front"] for row in told["runs"])  # equal points stay together
+    assert said.err.count("preq: note: left out ") == 6
+    for note in (
+        f"left out 1 run not finished (running): {tmp_path / 'running'}\n",
+        f"left out 4 runs that diverged: {tmp_path / 'diverged-a'}, ",
+        "diverged-c and 1 more\n",
+        f"left out 1 run without FLOPs: {tmp_path / 'free'}\n",
+        f"left out 1 run in another order than most (order seed None): {tmp_path / 'shuffled'}\n",
+        f"left out 1 run without a codelength (--heldout shows them): {tmp_path / 'erm'}\n",
+        f"left out 1 run that cannot be read ({tmp_path / 'torn' / 'nats.npy'} is damaged",
+    ):
+        assert note in said.err
+    assert sum(map(len, told["left_out"].values())) == 9
+    assert cli.main(["pareto", str(tmp_path / "free")]) == 2
+    assert capsys.readouterr().err == "preq: there is no run to show: 1 without FLOPs\n"
+
+
+def test_different_data_is_refused_by_name(sweep: Path, tmp_path: Path, capsys: Captured) -> None:
+    pq.run("mlp1", blobs(96, seed=1), METHODS[0], seed=0, width=0.05, out=tmp_path / "other")
+    pq.run("mlp1", blobs(96).take(64), METHODS[0], seed=0, width=0.05, out=tmp_path / "short")
+    for name, what in [("other", "96 labels of blobs"), ("short", "64 labels of blobs")]:
+        assert cli.main(["pareto", str(sweep), str(tmp_path / name)]) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.startswith(f"preq: {tmp_path / name} is about {what} (fingerprint ")
+        assert said.err.count("\n") == 1
+        assert f"{sweep / 'a' / 'trials' / '0000'} about 96 labels of blobs" in said.err
+    held = blobs(96)
+    inputs, labels = held.inputs(np.arange(24)).numpy(), held.labels(np.arange(24)).numpy()
+    whole = held.inputs(np.arange(96)).numpy(), held.labels(np.arange(96)).numpy()
+    data = pq.from_arrays(*whole, num_classes=3, heldout=(inputs + 0.5, labels), name="blobs")
+    pq.run("mlp1", data, METHODS[0], seed=0, width=0.05, out=tmp_path / "held")
+    assert len(gather([sweep / "b", tmp_path / "held"]).points) == 2
+    with pytest.raises(PreqError, match="held were evaluated on different held-out data"):
+        gather([sweep / "b", tmp_path / "held"], heldout=True)
+
+
+def test_the_table_the_picture_and_the_csv(
+    sweep: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    picture, table = tmp_path / "new" / "pareto.svg", tmp_path / "pareto.csv"
+    assert cli.main(["pareto", str(sweep / "a"), "--heldout", "-o", str(picture), "--csv", str(table)]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    for words in (
+        "blobs · 96 labels · codelength against FLOPs: ", "of 4 runs", "held-out error against FLOPs: ", "of 5 runs",
+        "choosing one of 4 runs afterwards costs ln 4 = 1.39 nats more", "in all runs: batch 8, lr 0.003",
+        f"directories are below {sweep / 'a' / 'trials'}", f"csv: {table}\n", f"picture: {picture}\n",
+    ):  # fmt: skip
+        assert words in said.out
+    front = gather([sweep / "a"]).front()
+    for point in front:
+        line = next(line for line in said.out.splitlines() if f"{point.nats:,.1f}" in line)
+        replays = f"{point.settings.get('num_streams') or point.settings.get('num_replays')}"
+        assert line.split() == [f"{point.flops:.3g}", f"{point.nats:,.1f}", f"{point.heldout_error:.2%}", point.title,
+            "mlp1", {"mi-rs": "streams", "mi-rb": "replays", "ci-fs": "epochs"}[point.method],
+            replays if point.method != "ci-fs" else "2", Path(point.directory).name]  # fmt: skip
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 5
+    assert {row["directory"] for row in rows if row["on_front"] == "true"} == {point.directory for point in front}
+    erm = next(row for row in rows if row["method"] == "erm")
+    assert (erm["codelength_nats"], erm["on_front"], erm["epochs"], erm["num_streams"]) == ("", "false", "2", "")
+    drawn = picture.read_text()
+    assert drawn.count("<clipPath") >= 2  # two panels
+    for colour in ("#0072b2", "#56b4e9", "#d55e00", "#009e73"):
+        assert colour in drawn
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf"])
+def test_a_picture_of_one_method_without_held_out_data(sweep: Path, tmp_path: Path, suffix: str) -> None:
+    path = plot_pareto(gather([sweep / "b"]), tmp_path / f"one.{suffix}")
+    assert path.read_bytes()[:4] in (b"\x89PNG", b"%PDF")
+    with pytest.raises(PreqError, match="nothing to draw"):
+        plot_pareto(gather([sweep / "a" / "trials" / "0004"], heldout=True), path, heldout=False)
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=8))
+def test_the_line_is_the_best_for_at_most_so_many_flops(places: list[tuple[int, int]]) -> None:
+    points = [
+        Point(
+            directory=str(number), data="d", length=1, method="mi-rs", title="MI/RS", model="m",
+            flops=float(cost), nats=float(nats), heldout_flops=2.0 * cost, heldout_error=None, settings={},
+        )
+        for number, (cost, nats) in enumerate(places)
+    ]  # fmt: skip
+    flops, values = _steps(points, False)
+    assert flops == sorted(flops)
+    assert (flops[0], flops[-1]) == (min(places)[0], max(places)[0])
+    for budget in {cost for cost, _ in places}:
+        reached = [value for cost, value in zip(flops, values, strict=True) if cost <= budget][-1]
+        assert reached == min(nats for cost, nats in places if cost <= budget)
+    assert flops[1:-1:2] == flops[2::2]  # straight down …
+    assert values[::2] == values[1::2]  # … and straight on
+    assert set(zip(flops[:-1:2], values[:-1:2], strict=True)) <= set(places)
+    assert Gathered(points=points, left_out={}).front(heldout=True) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("", "preq pareto needs at least one directory of runs; name one, see preq pareto --help"),
+        ("/nowhere/at/all", "/nowhere/at/all is no directory; name one that preq run or preq sweep wrote with --out"),
+        ("/nowhere/at/all -o front.gif", "a picture is .png, .svg, .pdf, got 'front.gif'; end the name in one of them"),
+        ("SWEEP --csv /proc/front.csv", "cannot write /proc/front.csv: "),
+        ("SWEEP --hold-out", "unrecognized options: --hold-out"),
+        ("BARE --heldout", "--heldout: none of these runs was evaluated on held-out data; leave the flag out"),
+    ],
+)
+def test_mistakes_get_one_line_and_status_2(
+    arguments: str, complaint: str, sweep: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    data = blobs(96).without_heldout()
+    if "BARE" in arguments:
+        pq.run("mlp1", data, METHODS[0], seed=0, width=0.05, out=tmp_path / "bare")
+    places = {"SWEEP": str(sweep / "b"), "BARE": str(tmp_path / "bare")}
+    assert cli.main(["pareto", *(places.get(word, word) for word in arguments.split())]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"preq: {complaint}")
+    assert said.count("\n") == 1
+
+
+def test_none_of_it_needs_torch(sweep: Path, tmp_path: Path) -> None:
+    code = (
+        f"{BLOCK_TORCH}\nimport prequential as pq\nfrom prequential.cli import main\n"
+        f"from prequential.measure import bootstrap_best\n"
+        f"runs = [pq.load({str(sweep / 'a' / 'trials')!r} + f'/000{{i}}') for i in range(4)]\n"
+        "assert pq.mixture(runs, switching='1/t').codelength > 0\n"
+        "bootstrap_best([run.codelength for run in runs])\n"
+        f"raise SystemExit(main(['pareto', {str(sweep)!r}, '-o', {str(tmp_path / 'front.pdf')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "picture: " in done.stdout

@@ -1,0 +1,428 @@
+"""Sweeps: the same trials whatever happens to the processes, none lost, none twice, and what is said of them."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from torch import nn
+
+import prequential as pq
+from prequential.cli import main
+from prequential.errors import PreqError
+from prequential.progress import Progress, Pruned
+from prequential.record import Record
+from prequential.sweep import Choice, LogUniform, SweepProgress, summarise
+from prequential.sweep.claims import Outcome
+from prequential.sweep.pruning import ByRegret, is_hopeless, note_best
+from prequential.sweep.storage import open_study, storage_url, without_password
+from prequential.sweep.study import Trials
+
+from ..conftest import blobs
+from ..laws.test_records import tiny
+
+METHOD = pq.ReplayStreams(num_streams=2, batch_size=8)
+SPACE: dict[str, Any] = {"learning_rate": LogUniform(1e-3, 1e-1), "num_streams": LogUniform(1, 3, whole=True)}
+LENGTH = 64
+FILE = """
+from prequential.sweep import Choice, LogUniform
+space = {"num_streams": LogUniform(10, 14, whole=True), "learning_rate": LogUniform(1e-4, 1e-1), "batch_size": 8}
+"""
+
+
+def do(out: Path, **changes: Any) -> Any:
+    """A sweep of three small trials."""
+    arguments: dict[str, Any] = {"space": SPACE, "trials": 3, "seed": 0, "out": out}
+    return pq.sweep(tiny, blobs(LENGTH), METHOD, **arguments | changes)
+
+
+def study_of(directory: Path) -> Any:
+    name = json.loads((directory / "sweep.json").read_text())["study"]
+    return open_study(storage_url(directory, None), name, create=False)
+
+
+def assert_same_trials(one: Path, other: Path, number: int) -> None:
+    for k in range(number):
+        mine, theirs = pq.load(one / f"trials/{k:05d}"), pq.load(other / f"trials/{k:05d}")
+        assert mine.nats.tobytes() == theirs.nats.tobytes()
+        assert (mine.recipe, mine.method, mine.seeds) == (theirs.recipe, theirs.method, theirs.seeds)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five trials, run without a disturbance; tests only look."""
+    out = tmp_path_factory.mktemp("sweep") / "s"
+    do(out, trials=5)
+    return out
+
+
+def test_a_sweep_gives_run_directories_a_study_and_a_summary(finished: Path) -> None:
+    summary = summarise(finished)
+    assert summary.counts == dict.fromkeys(summary.counts, 0) | {"finished": 5}
+    records = [pq.load(finished / f"trials/{k:05d}") for k in range(5)]
+    assert len({record.recipe["learning_rate"] for record in records}) == 5
+    assert len({record.seeds["seed"] for record in records}) == 5
+    for trial, record, told in zip(summary.trials, records, study_of(finished).trials, strict=True):
+        assert trial.codelength == record.codelength == told.value
+        assert trial.settings["learning_rate"] == record.recipe["learning_rate"]
+        assert trial.settings["num_streams"] == record.method["num_streams"]
+        assert (trial.flops, trial.heldout, trial.seconds) == (
+            (record.flops or {})["code"], record.heldout, record.seconds,
+        )  # fmt: skip
+    assert summary.best is not None
+    assert summary.best.codelength == min(record.codelength or math.inf for record in records)
+    assert summary.choice_nats == math.log(5)
+    assert summary.interval is not None
+    assert summary.interval[0] == summary.best.codelength <= summary.interval[1]
+    assert [record.codelength for record in summary.records()] == [trial.codelength for trial in summary.ranked]
+    assert summary.importance is not None
+    assert sum(summary.importance.values()) == pytest.approx(1)
+
+
+def test_a_longer_sweep_begins_with_the_trials_of_a_shorter_one(tmp_path: Path, finished: Path) -> None:
+    do(tmp_path / "s", trials=2)
+    before = (tmp_path / "s/trials/00001/record.json").stat().st_mtime_ns
+    told: list[SweepProgress] = []
+    summary = do(tmp_path / "s", trials=5, resume=True, listeners=[told.append])
+    assert [(each.done, each.trials) for each in told] == [(2, 5), (3, 5), (4, 5), (5, 5)]
+    assert told[-1].best == summary.best.codelength
+    assert (tmp_path / "s/trials/00001/record.json").stat().st_mtime_ns == before
+    assert_same_trials(tmp_path / "s", finished, 5)
+
+
+def test_a_lost_study_is_found_again_in_the_run_directories(tmp_path: Path, finished: Path) -> None:
+    do(tmp_path / "s")
+    before = (tmp_path / "s/trials/00002/record.json").stat().st_mtime_ns
+    (tmp_path / "s/study.db").unlink()
+    with pytest.raises(PreqError, match="has lost its study"):
+        summarise(tmp_path / "s")
+    assert do(tmp_path / "s", resume=True).counts["finished"] == 3
+    assert (tmp_path / "s/trials/00002/record.json").stat().st_mtime_ns == before
+
+
+def test_other_settings_and_other_directories_are_refused(tmp_path: Path, finished: Path) -> None:
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"resume": False}, "already holds a sweep; choose another directory, or resume it"),
+        ({"seed": 1}, "settings differ from the sweep in .*: seed 0 then, 1 now"),
+        ({"space": SPACE | {"eps": 1.0}}, "space.eps None then, 1.0 now"),
+        ({"sampler": "tpe"}, "sampler random then, tpe now"),
+        ({"prune": "regret"}, "prune None then, regret now"),
+        ({"recipe": pq.Recipe(eps=0.5)}, "recipe.eps 0.0001 then, 0.5 now"),
+        ({"sampler": "tpf"}, "unknown sampler 'tpf'; did you mean 'tpe'"),
+        ({"trials": 0}, "trials must be a whole number of at least 1, got 0"),
+        ({"stack": 4, "prune": "regret"}, "a stack runs its trials to their end"),
+    ]
+    for change, complaint in changes:
+        with pytest.raises(PreqError, match=complaint):
+            do(finished, **{"resume": True, "trials": 5} | change)
+    (tmp_path / "mine.txt").touch()
+    with pytest.raises(PreqError, match=r"is not empty \(it has mine.txt\)"):
+        do(tmp_path)
+    with pytest.raises(PreqError, match="erm has no codelength to prune by"):
+        pq.sweep(tiny, blobs(LENGTH), pq.FullDataset(), space=SPACE, seed=0, out=tmp_path / "e", prune="regret")
+
+
+def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
+    space = {"optimizer": "sgd", "learning_rate": Choice((1e-2, 1e30))}
+    summary = do(tmp_path / "s", space=space, trials=4)
+    assert summary.counts["diverged"] > 0
+    assert summary.counts["diverged"] + summary.counts["finished"] == 4
+    for trial in summary.trials:
+        assert (trial.codelength == math.inf) == (trial.settings["learning_rate"] == 1e30)
+    assert summary.best.settings["learning_rate"] == 1e-2
+
+
+BROKEN: set[float] = set()
+
+
+def fragile(input_shape: tuple[int, ...], num_classes: int, width: float) -> nn.Module:
+    if width in BROKEN:
+        raise RuntimeError("no such width today")
+    return tiny(input_shape, num_classes)
+
+
+def test_a_failed_trial_is_told_and_run_again_a_few_times(tmp_path: Path) -> None:
+    def again() -> Any:
+        space = {"width": Choice((1.0, 2.0))}
+        return pq.sweep(
+            fragile, blobs(LENGTH), METHOD, space=space, trials=4, seed=1, out=tmp_path / "s", resume=True
+        )  # fmt: skip
+
+    BROKEN.update({1.0, 2.0})
+    with pytest.raises(PreqError, match="no such width today"):
+        again()  # wrong for the first is wrong for all
+    BROKEN.clear()
+    BROKEN.add(2.0)
+    summary = again()
+    widths = [trial.settings["width"] for trial in summary.trials]
+    assert [trial.status for trial in summary.trials] == ["failed" if w == 2.0 else "finished" for w in widths]
+    assert set(widths) == {1.0, 2.0}
+    assert "no such width today" in next(trial.error for trial in summary.trials if trial.error)
+    BROKEN.clear()
+    assert again().counts["finished"] == 4
+    BROKEN.add(2.0)
+    (tmp_path / "s").rename(tmp_path / "old")
+    for _ in range(4):
+        summary = again()
+    failed = [trial for trial in study_of(tmp_path / "s").trials if trial.state.name == "FAIL"]
+    assert [trial.user_attrs["failures"] for trial in failed] == [3] * summary.counts["failed"]
+
+
+@pytest.fixture
+def _pause_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+
+
+@pytest.mark.usefixtures("_pause_often")
+@pytest.mark.parametrize("rule", ["regret", "regret:0.1"])
+def test_pruning_by_regret_keeps_the_prefix_and_the_best(tmp_path: Path, rule: str) -> None:
+    space = {"learning_rate": Choice((1e-2, 10.0)), "seed": Choice((1, 2))}
+    whole, pruned = do(tmp_path / "whole", space=space, trials=6), do(tmp_path / "s", space=space, trials=6, prune=rule)
+    assert pruned.best == replace(whole.best, path=pruned.best.path, seconds=pruned.best.seconds)
+    stopped = [trial for trial in pruned.trials if trial.status == "pruned"]
+    assert stopped
+    for trial in stopped:
+        record, undisturbed = pq.load(trial.path), pq.load(tmp_path / f"whole/trials/{trial.number:05d}")
+        assert 0 < len(record.nats) == trial.positions < LENGTH
+        assert (record.nats == undisturbed.nats[: len(record.nats)]).all()
+        assert record.status == "pruned"
+        assert not (trial.path / "checkpoints").exists()
+        assert 0 < trial.trained_share < 1
+        finished = [pq.load(t.path) for t in pruned.trials[: trial.number] if t.status == "finished"]
+        curve = np.cumsum(min(finished, key=lambda record: record.codelength or math.inf).nats)
+        factor = 0.1 if ":" in rule else 1.0
+        assert is_hopeless(float(record.nats.sum()), len(record.nats), curve, factor)
+        before = len(record.nats) - METHOD.batch_size
+        assert before == 0 or not is_hopeless(float(record.nats[:before].sum()), before, curve, factor)
+    assert 0 < pruned.saved["share"] < 1
+    assert do(tmp_path / "s", space=space, trials=6, prune=rule, resume=True).trials == pruned.trials
+
+
+def test_a_trial_is_compared_with_the_best_of_the_moment(tmp_path: Path, finished: Path) -> None:
+    (tmp_path / "trials").symlink_to(finished / "trials")
+    listener = ByRegret(tmp_path, factor=0.0)
+    reached = {path: float(pq.load(path).nats[:32].sum()) for path in (finished / "trials").iterdir()}
+    for path in sorted(reached, key=lambda path: -reached[path]):
+        progress = Progress(32, LENGTH, reached[path] + 1e-9, 0, 0, 0.0)
+        listener(progress)  # ahead of everything noted so far
+        note_best(tmp_path, int(path.name))
+        with pytest.raises(Pruned):
+            listener(progress)
+
+
+@pytest.mark.usefixtures("_pause_often")
+def test_a_listener_may_end_a_run_for_good(tmp_path: Path) -> None:
+    def end(progress: Progress) -> None:
+        if progress.position >= 32:
+            raise Pruned
+
+    for out in (None, tmp_path / "run"):
+        record = pq.run(tiny, blobs(LENGTH), METHOD, seed=0, out=out, checkpoint_seconds=0, listeners=[end])
+        assert (record.status, len(record.nats)) == ("pruned", 32)
+        assert record.flops is not None
+    assert pq.run(tiny, blobs(LENGTH), METHOD, seed=0, out=tmp_path / "run", resume=True).status == "pruned"
+
+
+@pytest.mark.usefixtures("_pause_often")
+def test_optunas_pruners_hear_the_codelength_at_the_same_prefixes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["prequential.sweep.pruning"], "NUM_REPORTS", 16)
+    space = {"learning_rate": Choice((1e-2, 10.0)), "seed": Choice((1, 2, 3))}
+    summary = do(tmp_path / "s", space=space, trials=9, prune="median")
+    assert summary.counts["pruned"] + summary.counts["finished"] == 9
+    assert summary.counts["pruned"] > 0
+    for told in study_of(tmp_path / "s").trials:
+        nats = np.cumsum(pq.load(tmp_path / f"s/trials/{told.number:05d}").nats)
+        assert told.intermediate_values == {step: nats[step - 1] for step in told.intermediate_values}
+        if told.state.name == "COMPLETE":
+            assert sorted(told.intermediate_values) == list(range(4, LENGTH, 4))
+
+
+def test_other_samplers_go_on_where_they_were(tmp_path: Path) -> None:
+    first = do(tmp_path / "s", sampler="tpe", trials=3)
+    both = do(tmp_path / "s", sampler="tpe", trials=5, resume=True)
+    assert both.trials[:3] == first.trials
+    assert len({trial.settings["learning_rate"] for trial in both.trials}) == 5
+    assert [trial.status for trial in both.trials] == ["finished"] * 5
+
+
+def test_trials_without_a_codelength_are_ordered_by_held_out_loss(tmp_path: Path, capsys: Any) -> None:
+    summary = pq.sweep(tiny, blobs(LENGTH), pq.FullDataset(epochs=1), space=SPACE, trials=2, seed=0, out=tmp_path / "s")
+    losses = [(trial.heldout or {})["loss"] for trial in summary.ranked]
+    assert losses == sorted(losses)
+    assert summary.interval is None
+    assert main(["sweep", "show", str(tmp_path / "s")]) == 0
+    assert "ordered by their loss on held-out data" in capsys.readouterr().out
+    space = {"optimizer": "sgd", "learning_rate": Choice((1e30, 1e31))}
+    lost = pq.sweep(tiny, blobs(LENGTH), pq.FullDataset(), space=space, trials=2, seed=0, out=tmp_path / "lost")
+    assert lost.counts["diverged"] == 2
+    assert lost.best is None
+
+
+def test_trials_that_agree_are_handed_over_as_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def run_stack(make_model: Any, data: Any, method: Any, recipes: Any, *, seeds: Any, out: Any, **more: Any) -> Any:
+        assert len(seeds) == len(out) == len(recipes) <= 2
+        assert more == {"width": 1.0, "plan_seed": 0, "device": "cpu", "precision": "auto", "listeners": ()}
+        seen.append(len(recipes))
+        parts = zip(recipes, seeds, out, strict=True)
+        records: list[Record] = [pq.run(make_model, data, method, r, seed=s).save(path) for r, s, path in parts]
+        return records
+
+    monkeypatch.setattr("prequential.stack.run.run_stack", run_stack)
+    space = SPACE | {"num_streams": LogUniform(1, 40, whole=True)}
+    summary = do(tmp_path / "s", space=space, trials=5, stack=2, grid=2)
+    assert summary.counts["finished"] == sum(seen) == 5
+    assert {trial.settings["num_streams"] for trial in summary.trials} <= {1, 40}
+    assert max(seen) == 2
+    (tmp_path / "s/study.db").unlink()
+    (tmp_path / "s/trials/00003/record.json").unlink()
+    again = do(tmp_path / "s", space=space, trials=5, stack=2, grid=2, resume=True)
+    assert sum(seen) == 6  # only the one whose record was lost
+    assert [trial.codelength for trial in again.trials] == [trial.codelength for trial in summary.trials]
+
+
+def trials_of(url: str, mark: str, limit: int) -> Trials:
+    settings: dict[str, Any] = {"space": SPACE, "seed": 0, "sampler": "random", "is_shared": True}
+    return Trials(url, "shared", mark=mark, limit=limit, **settings)
+
+
+def test_directories_that_share_a_study_share_its_trials(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/shared.db"
+    one, other = trials_of(url, "one", 6), trials_of(url, "other", 6)
+    taken = [each.take() for each in (one, other, one, other)]
+    numbers = [claims[0].number for claims in taken if claims]
+    assert sorted(numbers) == [0, 1, 2, 3]
+    one.settle(Outcome(numbers[0], "finished", value=3.0))
+    other.settle(Outcome(numbers[1], "failed", error="its process died", died=True))
+    one.close()
+    resumed = trials_of(url, "one", 6)
+    left = [claims[0].number for claims in iter(resumed.take, None)]
+    assert left == [numbers[2], 4, 5]
+    assert other.take() == taken[1]  # a trial whose process died is run again
+    assert other.take() is None
+    resumed.close()
+    other.close()
+
+
+def test_a_password_is_written_nowhere(tmp_path: Path) -> None:
+    url = "postgresql://me:secret@nowhere.invalid/sweeps"
+    with pytest.raises(PreqError, match=r"the storage postgresql://me@nowhere.invalid/sweeps cannot be used") as caught:
+        do(tmp_path / "s", storage=url)
+    assert "secret" not in str(caught.value)
+    assert "secret" not in (tmp_path / "s/sweep.json").read_text()
+    assert without_password("sqlite:///a.db") == "sqlite:///a.db"
+
+
+def test_show_prints_a_table_or_one_object(finished: Path, capsys: Any) -> None:
+    assert main(["sweep", "show", str(finished), "--top", "2"]) == 0
+    printed = capsys.readouterr().out
+    words_of_each_line = (
+        "5 trials: 5 finished",
+        "bootstrap 95 % interval of the best",
+        "importance:",
+        "of choosing",
+        "FLOPs",
+    )
+    for words in ("nats + ln n", "streams", "record of the best", *words_of_each_line):
+        assert words in printed
+    assert main(["sweep", "show", str(finished), "--top", "2", "--json"]) == 0
+    told, summary = json.loads(capsys.readouterr().out), summarise(finished)
+    assert len(told["best"]) == 2
+    assert summary.best is not None
+    assert told["codelength_nats"] == told["best"][0]["codelength_nats"] == summary.best.codelength
+    assert told["total_nats"] == pytest.approx(told["codelength_nats"] + math.log(5))
+    assert main(["sweep", "show", str(finished.parent)]) == 2
+    assert "holds no sweep" in capsys.readouterr().err
+
+
+def command(tmp_path: Path, *more: str) -> list[str]:
+    (tmp_path / "mine.py").write_text(FILE)
+    flags = (
+        f"sweep mnist mlp1 --width 0.05 --length 256 --space {tmp_path}/mine.py:space --trials 3 --checkpoint-seconds 0"
+    )
+    return [*flags.split(), *more]
+
+
+def start(arguments: list[str]) -> "subprocess.Popen[str]":
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    line = [sys.executable, "-m", "prequential.cli", *arguments]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def wait_for(condition: Any, process: "subprocess.Popen[str]") -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
+def test_a_sweep_that_was_stopped_goes_on_to_the_same_trials(
+    tmp_path: Path, number: signal.Signals, capsys: Any, undisturbed: Path
+) -> None:
+    out = tmp_path / "s"
+    process = start(command(tmp_path, "--jobs", "2", "--out", str(out)))
+    wait_for(lambda: len(list(out.glob("trials/*/checkpoints/*.safetensors"))) > 1, process)
+    wait_for(lambda: (out / "trials/00002").exists(), process)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == (-9 if number == signal.SIGKILL else 130)
+    assert ("--resume goes on" in said) == (number == signal.SIGINT)
+    done = {path: path.stat().st_mtime_ns for path in out.glob("trials/*/record.json") if over(path)}
+    assert main(command(tmp_path, "--out", str(out), "--resume", "--json")) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["trials"], told["finished"]) == (3, 3)
+    assert [trial.state.name for trial in study_of(out).trials] == ["COMPLETE"] * 3
+    assert all(path.stat().st_mtime_ns == then for path, then in done.items())
+    assert sorted(path.name for path in (out / "trials").iterdir()) == [f"{k:05d}" for k in range(3)]
+    assert_same_trials(out, undisturbed, 3)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("undisturbed")
+    assert main(command(path, "--out", str(path / "s"))) == 0
+    return path / "s"
+
+
+def over(path: Path) -> bool:
+    return json.loads(path.read_text())["record"]["status"] == "finished"
+
+
+def test_a_trial_whose_process_dies_is_run_again(tmp_path: Path) -> None:
+    (tmp_path / "nets.py").write_text(
+        "import os, pathlib, signal\n"
+        "from prequential.models import build\n"
+        "def net(input_shape, num_classes):\n"
+        f"    flag = pathlib.Path({str(tmp_path / 'died')!r})\n"
+        "    if not flag.exists():\n"
+        "        flag.touch()\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return build('mlp1', input_shape, num_classes, width=0.05)\n"
+    )
+    (tmp_path / "mine.py").write_text(FILE)
+    flags = f"sweep mnist {tmp_path}/nets.py:net --length 64 --space {tmp_path}/mine.py:space --trials 1 --jobs 2"
+    process = start([*flags.split(), "--streams", "1", "--out", str(tmp_path / "s"), "--json"])
+    told, said = process.communicate(timeout=60)
+    assert "its process died (signal 9)" in said
+    assert json.loads(told)["finished"] == 1
+    assert all(trial["settings"].keys() == {"learning_rate"} for trial in json.loads(told)["best"])
+
+
+def test_a_model_that_cannot_be_sent_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PreqError, match="must be sent to worker processes, which is not possible here"):
+        pq.sweep(lambda: tiny((5,), 3), blobs(8), METHOD, space=SPACE, trials=2, seed=0, out=tmp_path / "s", jobs=2)
+    assert optuna.logging.get_verbosity() == optuna.logging.WARNING
