@@ -370,6 +370,22 @@ def test_choices_that_make_no_sense(wrong: dict[str, Any], message: str) -> None
         pq.run(tiny, blobs(50), seed=0, **wrong)
 
 
+def test_calibrating_on_other_examples_than_were_predicted_looks_at_those() -> None:
+    data = blobs(64)
+    shapes = Shapes(batches={}, predictions={8: 8})
+    betas = []
+    learners = [
+        Learner(tiny, data, pq.Recipe(), seed=0, dtype=torch.float64),
+        GraphLearner(tiny, data, pq.Recipe(), seed=0, dtype=torch.float64, shapes=shapes),
+    ]
+    for learner in learners:
+        learner.predict(0, 8)
+        for indices in (np.arange(20, 25), np.arange(30, 38), np.arange(8)):
+            learner.calibrate(indices, data.labels(indices))
+        betas.append(learner.beta)
+    torch.testing.assert_close(betas[0], betas[1], rtol=1e-9, atol=1e-12)
+
+
 def test_each_learner_is_compiled_on_its_own() -> None:
     """Torch stops compiling a function that has too many variants; a copy of it has none yet."""
 

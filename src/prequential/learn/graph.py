@@ -90,11 +90,10 @@ class GraphLearner(Learner):
 
     @torch.no_grad()
     def calibrate(self, indices: Indices, labels: Tensor) -> None:
-        if self._last is None or not np.array_equal(indices, self._last[0]):
-            self._predict_recorded(indices)
-        if self._last is None:
+        is_at_hand = self._last is not None and np.array_equal(indices, self._last[0])
+        if not is_at_hand and self._predict_recorded(indices) is None:
             super().calibrate(indices, labels)
-        else:
+        elif self._last is not None:
             self._last[1].calibrate(labels)
 
     def _predict_recorded(self, positions: Indices) -> Prediction | None:
