@@ -24,8 +24,8 @@ class Reached:
     standard_error: float | None = None
     """Of the mean, where there are several seeds."""
     tried: int | None = None
-    """Settings that `experiments/tuning.txt` lists as compared, by codelength alone, before these were taken: ln of it is
-    what that choice costs."""
+    """Settings that `experiments/tuning.txt` lists as compared, by codelength alone, before these were taken: ln of
+    it is what that choice costs."""
 
 
 def on_h200(nats: float, run: str, *, standard_error: float | None = None, tried: int | None = None) -> Reached:
