@@ -1,0 +1,41 @@
+"""Short names for runs, the same in every table, plot and page."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from prequential.record import Record
+
+
+def short_names(records: Sequence[Record]) -> list[str]:
+    """A name for each run: as much of the end of its directory as tells it from the others.
+
+    A record that was never written is called by its model. Names that would still be equal get a number.
+
+    Example:
+        >>> shortest(["runs/a/lenet", "runs/b/lenet", "runs/a/mlp"])
+        ['a/lenet', 'b/lenet', 'mlp']
+    """
+    names = shortest([record.model["name"] if record.path is None else str(record.path) for record in records])
+    used: Counter[str] = Counter()
+    doubled = {name for name, times in Counter(names).items() if times > 1}
+    found = []
+    for name in names:
+        used[name] += 1
+        found.append(f"{name} ({used[name]})" if name in doubled else name)
+    return found
+
+
+def shortest(paths: Sequence[str]) -> list[str]:
+    """Each path without the folders that are not needed to tell it from the others."""
+    parts = [PurePath(path).parts or (path,) for path in paths]
+    depths = [1] * len(parts)
+    while True:
+        names = ["/".join(part[-depth:]) for part, depth in zip(parts, depths, strict=True)]
+        times = Counter(names)
+        longer = [
+            min(depth + (times[name] > 1), len(part)) for part, depth, name in zip(parts, depths, names, strict=True)
+        ]
+        if longer == depths:
+            return names
+        depths = longer
