@@ -393,7 +393,7 @@ def test_a_stack_that_cannot_be_recorded_goes_on_eagerly(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "rmsprop", "sgd"])
-def test_a_compiled_optimizer_computes_the_same(optimizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_steps_compute_the_same(optimizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     traced = partial(torch.compile, backend="aot_eager", fullgraph=True, dynamic=False)
     recipes = [pq.Recipe(optimizer=optimizer, learning_rate=1e-3, full_rate_steps=4), pq.Recipe(optimizer=optimizer)]
     plain = together(tiny, blobs(40), METHODS[0], recipes, [0, 1])
@@ -405,12 +405,12 @@ def test_a_compiled_optimizer_computes_the_same(optimizer: str, monkeypatch: pyt
         assert_close(one, other)
 
 
-def test_an_optimizer_that_cannot_be_compiled_goes_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: Any) -> Any:
+def test_a_stack_that_cannot_be_compiled_goes_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
         raise RuntimeError("no compiler here")
 
     plain = together(tiny, blobs(40), METHODS[0], [pq.Recipe()], [0])
-    monkeypatch.setattr("prequential.stack.models.compiled", lambda function: refuse)
+    monkeypatch.setattr("prequential.stack.programs.compiled", lambda function: refuse)
     with pytest.warns(PreqWarning, match=r"cannot be compiled \(no compiler here\); going on without"):
         (other,) = together(tiny, blobs(40), METHODS[0], [pq.Recipe()], [0], compiled=True)
     assert_close(other, plain[0], 0.0)

@@ -76,7 +76,8 @@ def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
     """The function with its kernels fused by torch.compile, which happens in the first call.
 
     Random numbers stay torch's own, so that dropout draws what it draws without compiling. Each call compiles
-    a copy: torch keeps only a few variants of one function, and every learner is a variant.
+    a copy: torch keeps only a few variants of one function, and every learner is a variant. The function must not be
+    wrapped by a decorator of torch, whose code all of them would share.
     """
     owner = getattr(function, "__self__", None)
     plain = getattr(function, "__func__", function)

@@ -75,8 +75,11 @@ class TrainProgram:
         labels = self._labels.index_select(0, self._row)[0]
         return logits, functional.cross_entropy_gradient(logits.detach(), labels, learner.recipe.label_smoothing)
 
-    @torch.no_grad()
     def _move(self, gradients: list[Tensor]) -> None:
+        with torch.no_grad():  # torch.compile keeps few variants of what a decorator returns
+            self._moved(gradients)
+
+    def _moved(self, gradients: list[Tensor]) -> None:
         learner, recipe = self._learner, self._learner.recipe
         self._row.add_(1)
         self._count.add_(1)

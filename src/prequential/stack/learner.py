@@ -3,6 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -45,7 +46,7 @@ class StackedLearner:
         calibration_rate_factor: the method's factor on the learning rate of the temperatures.
         precision: "fp32", or "bf16" for networks that compute in bfloat16.
         dtype: of weights and of everything that is not computed in bfloat16.
-        compiled: whether torch.compile fuses the kernels of the optimizer and the average.
+        compiled: whether torch.compile fuses the kernels of training steps of a shape that comes up often.
     """
 
     engine = "stack"
@@ -76,7 +77,6 @@ class StackedLearner:
             self.inputs,
             rate_factor=calibration_rate_factor,
             precision=precision,
-            fused=compiled,
         )
         self.models.probe(fresh, self.inputs.clean(np.zeros(PROBED, np.int64)), name_of(factory))
         self.num_steps = 0
@@ -86,13 +86,9 @@ class StackedLearner:
         self._predicting: dict[int, PredictProgram] = {}
         self._uses: Counter[tuple[str, int]] = Counter()
         self._last: tuple[tuple[int, int], PredictProgram] | None = None
-        self._recordable = True
-        self._fallback: str | None = None
-
-    @property
-    def fallback(self) -> str | None:
+        self._recordable, self._compiled = True, compiled
+        self.fallback: str | None = None
         """What it was asked to do and could not, and why."""
-        return self._fallback or self.models.fallback
 
     def __len__(self) -> int:
         return len(self.seeds)
@@ -195,24 +191,30 @@ class StackedLearner:
         program = known[size]
         use = type(program).__name__, size
         before, self._uses[use] = self._uses[use], self._uses[use] + num_uses
-        if self._recordable and before <= RARE < self._uses[use]:
-            self._record(program)
-            if not self._recordable:
-                known[size] = make(size)
+        if before <= RARE < self._uses[use]:
+            if self._compiled and isinstance(program, TrainProgram):
+                self._compiled = self._can_be("compiled", program.compile, "without")
+                program = known[size] = program if self._compiled else make(size)
+            if self._recordable:
+                self._recordable = self._can_be("recorded", partial(program.record, self._tape), "eagerly")
+                known[size] = program if self._recordable else make(size)
         return known[size]
 
-    def _record(self, program: TrainProgram | PredictProgram) -> None:
+    def _can_be(self, done: str, change: Callable[[], None], goes_on: str) -> bool:
+        """Try to make a program faster, and put back what that did to the models."""
         state = [tensor.clone() for tensor in self.models.tensors()]
         try:
-            program.record(self._tape)
+            change()
         except Exception as error:
-            self._recordable = False
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-            self._fallback = f"not recorded: {reason}"
-            warnings.warn(f"the stack cannot be recorded ({reason}); going on eagerly", PreqWarning, 4)
-        with torch.no_grad():
-            for tensor, saved in zip(self.models.tensors(), state, strict=True):
-                tensor.copy_(saved)
+            self.fallback = f"not {done}: {reason}"
+            warnings.warn(f"the stack cannot be {done} ({reason}); going on {goes_on}", PreqWarning, 5)
+            return False
+        finally:
+            with torch.no_grad():
+                for tensor, saved in zip(self.models.tensors(), state, strict=True):
+                    tensor.copy_(saved)
+        return True
 
 
 def require_members(recipes: Sequence[Recipe], seeds: Sequence[int], data: DataSequence) -> None:

@@ -1,15 +1,12 @@
 """Many models of one architecture that learn together: the arithmetic of a training step and of a prediction."""
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from prequential.errors import PreqWarning
 from prequential.learn import functional
-from prequential.learn.capture import compiled
 from prequential.learn.inputs import Inputs
 from prequential.learn.prediction import Prediction
 from prequential.learn.recipe import Recipe
@@ -28,7 +25,6 @@ class StackedModels:
         inputs: how a prediction looks at its inputs.
         rate_factor: the method's factor on the learning rate of the temperatures.
         precision: "fp32", or "bf16" for networks that compute in bfloat16.
-        fused: whether torch.compile fuses the kernels of the optimizer and the average.
     """
 
     def __init__(
@@ -39,13 +35,12 @@ class StackedModels:
         *,
         rate_factor: float = 1.0,
         precision: str = "fp32",
-        fused: bool = False,
     ) -> None:
         self.inputs, self.precision, self._device = inputs, precision, inputs.device
         self.settings = Vectors(recipes, self._device)
         self.structure = Structure(models)
         self.raw, self.averaged = StackedState(models), StackedState(models)
-        self._leaves = {name: view.detach().requires_grad_() for name, view in self.raw.weights.items()}
+        self.leaves = {name: view.detach().requires_grad_() for name, view in self.raw.weights.items()}
         self._gradient = torch.zeros_like(self.raw.flat)
         self._gradients = list(self.raw.views(self._gradient).values())
         self.beta = torch.full((len(models),), functional.INITIAL_BETA, dtype=torch.float64, device=self._device)
@@ -56,8 +51,6 @@ class StackedModels:
             for name, momenta in self.structure.momenta.items()
         }
         self._counters = [self.raw.others[name] for name in self.structure.counted if name in self.raw.others]
-        self.fallback: str | None = None
-        self._fused: Callable[[Tensor], None] | None = compiled(self._moved) if fused else None
 
     def __len__(self) -> int:
         return len(self.beta)
@@ -69,39 +62,30 @@ class StackedModels:
     def _computing(self) -> torch.autocast:
         return torch.autocast(self._device.type, torch.bfloat16, enabled=self.precision == "bf16", cache_enabled=False)
 
-    def train(self, inputs: Tensor, labels: Tensor, keys: Tensor, num_steps: Tensor, *, shared: bool) -> None:
-        """The n-th step of every member on one batch of labels; for `inputs` and `keys` see `Structure.train`."""
-        before = {name: self.raw.others[name].clone() for name in self._momenta}
+    def statistics(self) -> dict[str, Tensor]:
+        """Copies of the batch statistics that members move by different amounts."""
+        return {name: self.raw.others[name].clone() for name in self._momenta}
+
+    def trained(self, inputs: Tensor, labels: Tensor, keys: Tensor, *, shared: bool) -> tuple[Tensor, Tensor]:
+        """Logits in train mode and the slope of the loss there; for `inputs` and `keys` see `Structure.train`."""
         with self._computing():
-            logits = self.structure.train(self._leaves | self.raw.others, keys, inputs, shared=shared)
+            logits = self.structure.train(self.leaves | self.raw.others, keys, inputs, shared=shared)
         logits = logits.to(self.raw.flat.dtype)
-        slope = cross_entropy_gradient(logits.detach(), labels, self.settings.label_smoothing)
-        gradients = torch.autograd.grad(logits, list(self._leaves.values()), slope, materialize_grads=True)
-        with torch.no_grad():
-            torch._foreach_copy_(self._gradients, list(gradients))
-            for name, old in before.items():
-                new = self.raw.others[name]
-                new.copy_(old.lerp(new, along(self._momenta[name], new)))
-            self._move(num_steps)
-            if self._counters:
-                torch._foreach_add_(self._counters, 1)
-            if integers := self.raw.integers():
-                torch._foreach_copy_(self.averaged.integers(), integers)
+        return logits, cross_entropy_gradient(logits.detach(), labels, self.settings.label_smoothing)
 
-    def _move(self, num_steps: Tensor) -> None:
-        if self._fused is not None:
-            try:
-                self._fused(num_steps)
-            except Exception as error:
-                reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-                warnings.warn(f"the optimizer cannot be compiled ({reason}); going on without", PreqWarning, 2)
-                self._fused, self.fallback = None, f"not compiled: {reason}"
-            else:
-                return
-        self._moved(num_steps)
+    def take_over(self, gradients: Sequence[Tensor], before: dict[str, Tensor]) -> None:
+        """Put the gradients where `move` finds them, and the batch statistics from where they were to where they go."""
+        torch._foreach_copy_(self._gradients, list(gradients))
+        for name, old in before.items():
+            new = self.raw.others[name]
+            new.copy_(old.lerp(new, along(self._momenta[name], new)))
+        if self._counters:
+            torch._foreach_add_(self._counters, 1)
+        if integers := self.raw.integers():
+            torch._foreach_copy_(self.averaged.integers(), integers)
 
-    def _moved(self, num_steps: Tensor) -> None:
-        """Weights against the gradient, then averages towards the weights."""
+    def move(self, num_steps: Tensor) -> None:
+        """Step n of the weights against the gradient, then averages towards the weights."""
         self.optimizer.step(self._gradient, self.settings.rates(num_steps))
         sizes = self.settings.ema_step_sizes(num_steps)
         raw, averaged = [self.raw.flat, *self.raw.floats()], [self.averaged.flat, *self.averaged.floats()]

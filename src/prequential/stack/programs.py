@@ -12,7 +12,7 @@ from torch import Tensor
 from prequential.data.augment import DeviceDraws, augmentation_key
 from prequential.data.device import onto
 from prequential.events import Indices
-from prequential.learn.capture import Captured, Tape
+from prequential.learn.capture import Captured, Tape, compiled
 from prequential.learn.feed import Slot
 from prequential.learn.prediction import Prediction
 from prequential.stack.dropout import dropout_keys
@@ -35,7 +35,15 @@ class TrainProgram:
         self._augmenting, self._dropping = queue(len(models)), queue(len(models), self._num_dropouts)
         self._row = torch.zeros(1, dtype=torch.int64, device=self._device)
         self._count = torch.zeros(1, dtype=torch.float64, device=self._device)
+        self._look, self._move = self._logits_and_slope, self._models.move
         self._replay: Callable[[], None] = self._one_step
+
+    def compile(self) -> None:
+        """From now on the kernels are fused; whoever calls puts back what a first step changes."""
+        self._one_step()  # layers make what they keep outside of torch.compile
+        self._look, self._move = compiled(self._logits_and_slope), compiled(self._models.move)
+        self._row.zero_()
+        self._one_step()
 
     def record(self, tape: Tape) -> None:
         """From now on replay a recording; whoever calls puts back what it changes."""
@@ -60,15 +68,23 @@ class TrainProgram:
             self._replay()
 
     def _one_step(self) -> None:
+        before = self._models.statistics()
+        logits, slope = self._look()
+        gradients = torch.autograd.grad(logits, list(self._models.leaves.values()), slope, materialize_grads=True)
+        with torch.no_grad():
+            self._models.take_over(gradients, before)
+            self._count.add_(1)
+            self._move(self._count)
+            self._row.add_(1)
+
+    def _logits_and_slope(self) -> tuple[Tensor, Tensor]:
         positions, labels, dropping = (
             queue.index_select(0, self._row)[0] for queue in (self._positions, self._labels, self._dropping)
         )
         inputs = self._slot.take(positions)
         if self._draws is not None:
             inputs = self._augmented(inputs, self._augmenting.index_select(0, self._row)[0])
-        self._count.add_(1)
-        self._models.train(inputs, labels, dropping, self._count, shared=self._draws is None)
-        self._row.add_(1)
+        return self._models.trained(inputs, labels, dropping, shared=self._draws is None)
 
     def _augmented(self, inputs: Tensor, keys: Tensor) -> Tensor:
         """A version of the batch for each member, all made at once: an image's depends on its own draws alone."""
