@@ -105,8 +105,10 @@ def _choosing_kernels() -> Iterator[None]:
 def _refusing_to_wait() -> Iterator[None]:
     """Inside, work that waits for the GPU fails: better here than in a recording, which it would break off."""
     before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Synchronization debug mode is a prototype")
+            torch.cuda.set_sync_debug_mode("error")
         yield
     finally:
         torch.cuda.set_sync_debug_mode(before)

@@ -41,8 +41,6 @@ class StackedModels:
         self.structure = Structure(models)
         self.raw, self.averaged = StackedState(models), StackedState(models)
         self.leaves = {name: view.detach().requires_grad_() for name, view in self.raw.weights.items()}
-        self._gradient = torch.zeros_like(self.raw.flat)
-        self._gradients = list(self.raw.views(self._gradient).values())
         self.beta = torch.full((len(models),), functional.INITIAL_BETA, dtype=torch.float64, device=self._device)
         self.optimizer = make_stacked_optimizer(self.settings, self.raw.flat)
         self.beta_optimizer = make_stacked_optimizer(self.settings, self.beta, rate_factor=rate_factor, decay=False)
@@ -73,9 +71,8 @@ class StackedModels:
         logits = logits.to(self.raw.flat.dtype)
         return logits, cross_entropy_gradient(logits.detach(), labels, self.settings.label_smoothing)
 
-    def take_over(self, gradients: Sequence[Tensor], before: dict[str, Tensor]) -> None:
-        """Put the gradients where `move` finds them, and the batch statistics from where they were to where they go."""
-        torch._foreach_copy_(self._gradients, list(gradients))
+    def move_statistics(self, before: dict[str, Tensor]) -> None:
+        """Batch statistics from where they were before a step to where each member takes them."""
         for name, old in before.items():
             new = self.raw.others[name]
             new.copy_(old.lerp(new, along(self._momenta[name], new)))
@@ -84,9 +81,9 @@ class StackedModels:
         if integers := self.raw.integers():
             torch._foreach_copy_(self.averaged.integers(), integers)
 
-    def move(self, num_steps: Tensor) -> None:
-        """Step n of the weights against the gradient, then averages towards the weights."""
-        self.optimizer.step(self._gradient, self.settings.rates(num_steps))
+    def move(self, gradients: Sequence[Tensor], num_steps: Tensor) -> None:
+        """Step n of the weights against their gradients, then averages towards the weights."""
+        self.optimizer.step(self.raw.joined(gradients), self.settings.rates(num_steps))
         sizes = self.settings.ema_step_sizes(num_steps)
         raw, averaged = [self.raw.flat, *self.raw.floats()], [self.averaged.flat, *self.averaged.floats()]
         for mine, theirs in zip(averaged, raw, strict=True):

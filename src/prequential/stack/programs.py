@@ -72,9 +72,9 @@ class TrainProgram:
         logits, slope = self._look()
         gradients = torch.autograd.grad(logits, list(self._models.leaves.values()), slope, materialize_grads=True)
         with torch.no_grad():
-            self._models.take_over(gradients, before)
+            self._models.move_statistics(before)
             self._count.add_(1)
-            self._move(self._count)
+            self._move(list(gradients), self._count)
             self._row.add_(1)
 
     def _logits_and_slope(self) -> tuple[Tensor, Tensor]:

@@ -36,6 +36,7 @@ class StackedState:
                 end += -(-parameter.numel() // ALIGNED) * ALIGNED
         first = parameters[next(iter(self._places))]
         self.flat = torch.zeros(len(models), end, dtype=first.dtype, device=first.device)
+        self._gap = torch.zeros(len(models), ALIGNED, dtype=first.dtype, device=first.device)
         self.weights = self.views(self.flat)
         self.others = {
             name: tensor.new_zeros(len(models), *tensor.shape)
@@ -51,6 +52,15 @@ class StackedState:
             name: flat[:, start : start + math.prod(shape)].view(len(flat), *shape)
             for name, (start, shape) in self._places.items()
         }
+
+    def joined(self, weights: Sequence[Tensor]) -> Tensor:
+        """Tensors like the weights, in their order, as one like `flat`: the opposite of `views`."""
+        parts, end = [], 0
+        for (start, _), tensor in zip(self._places.values(), weights, strict=True):
+            parts += [self._gap[:, : start - end], tensor.flatten(1)]
+            end = start + parts[-1].shape[1]
+        parts.append(self._gap[:, : self.flat.shape[1] - end])
+        return torch.cat([part for part in parts if part.shape[1]], dim=1)
 
     @torch.no_grad()
     def load(self, models: Sequence[nn.Module]) -> None:
