@@ -195,7 +195,7 @@ def profile_table() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, nargs="*", default=list(range(len(CASES))))
-    parser.add_argument("--length", type=int, default=12_800, help="labels of the whole run; 0 leaves it out")
+    parser.add_argument("--length", type=int, default=25_600, help="labels of the whole run; 0 leaves it out")
     parser.add_argument("--no-profile", action="store_true")
     parser.add_argument("--out", type=Path, help="also write the tables into this file")
     flags = parser.parse_args()

@@ -21,7 +21,7 @@ from prequential.learn.execution import Execution
 from prequential.learn.graph import GraphLearner
 from prequential.learn.learner import Learner
 from prequential.stack.learner import StackedLearner
-from results import machine, table
+from results import machine, table, write_section
 
 BATCH_SIZE = 32
 
@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--precision", choices=("auto", "fp32", "bf16"), default="auto")
     parser.add_argument("--no-compile", action="store_true", help="on a GPU: leave every kernel as it is")
     parser.add_argument("--profile", action="store_true", help="also print the operations of a block that take longest")
+    parser.add_argument("--write", action="store_true", help="also write the table into RESULTS.md")
     flags = parser.parse_args()
     torch.set_num_threads(1)
     data = load("mnist")
@@ -83,10 +84,13 @@ def main() -> None:
         each = seconds / max(members, 1)
         name = f"{members} stacked" if members else f"one alone ({learners[0].engine})"
         rows.append([name, f"{seconds * 1e6:,.0f} µs", f"{each * 1e6:,.1f} µs", f"{medians[0] / each:.1f} ×"])
-    print(
-        f"{machine()}\n{flags.model}, batch {BATCH_SIZE}, {precision}, {'compiled' if compiled else 'not compiled'}\n"
-    )
-    print(table(["models", "training step", "per model and step", "against one alone"], rows))
+    settings = f"{flags.model}, batch {BATCH_SIZE}, {precision}, {'compiled' if compiled else 'not compiled'}"
+    found = table(["models", "training step", "per model and step", "against one alone"], rows)
+    print(f"{machine()}\n{settings}\n\n{found}")
+    if flags.write:
+        members = " ".join(map(str, flags.members))
+        command = f"python benchmarks/stack.py --device {flags.device} --members {members} --write"
+        write_section(f"A stack on a {flags.device.replace('cuda', 'gpu').upper()}", command, f"{settings}\n\n{found}")
     if flags.profile:
         print(profile(partial(learners[flags.members[-1]].train_steps, batches, labels, 0)))
 

@@ -42,6 +42,7 @@ class StackedModels:
         self.raw, self.averaged = StackedState(models), StackedState(models)
         self.leaves = {name: view.detach().requires_grad_() for name, view in self.raw.weights.items()}
         self.beta = torch.full((len(models),), functional.INITIAL_BETA, dtype=torch.float64, device=self._device)
+        self._ema_step_sizes = torch.zeros_like(self.beta)
         self.optimizer = make_stacked_optimizer(self.settings, self.raw.flat)
         self.beta_optimizer = make_stacked_optimizer(self.settings, self.beta, rate_factor=rate_factor, decay=False)
         self._momenta = {
@@ -81,13 +82,17 @@ class StackedModels:
         if integers := self.raw.integers():
             torch._foreach_copy_(self.averaged.integers(), integers)
 
-    def move(self, gradients: Sequence[Tensor], num_steps: Tensor) -> None:
-        """Step n of the weights against their gradients, then averages towards the weights."""
-        self.optimizer.step(self.raw.joined(gradients), self.settings.rates(num_steps))
-        sizes = self.settings.ema_step_sizes(num_steps)
+    def begin_move(self, num_steps: Tensor) -> None:
+        """Find how far each member's weights and averages go in step n."""
+        self.optimizer.begin(self.settings.rates(num_steps))
+        self._ema_step_sizes.copy_(self.settings.ema_step_sizes(num_steps))
+
+    def move(self, gradients: Sequence[Tensor]) -> None:
+        """Weights against their gradients, then averages towards the weights."""
+        self.optimizer.step(self.raw.joined(gradients))
         raw, averaged = [self.raw.flat, *self.raw.floats()], [self.averaged.flat, *self.averaged.floats()]
         for mine, theirs in zip(averaged, raw, strict=True):
-            mine.lerp_(theirs, along(sizes, mine))
+            mine.lerp_(theirs, along(self._ema_step_sizes, mine))
 
     @torch.no_grad()
     def logits(self, inputs: Tensor) -> Tensor:
@@ -110,6 +115,7 @@ class StackedModels:
     def calibrate(self, logits: Tensor, labels: Tensor) -> None:
         """One gradient step on each temperature."""
         gradient = torch.vmap(functional.calibration_gradient, (0, None, 0))(logits, labels, self.beta)
+        self.beta_optimizer.begin()
         self.beta_optimizer.step(gradient)
 
     @torch.no_grad()

@@ -19,8 +19,12 @@ class StackedOptimizer(Protocol):
     rate: Tensor
     """The learning rate of each model, float64."""
 
-    def step(self, gradient: Tensor, rate: Tensor | None = None) -> None:
-        """Move the parameters against the gradient; with other learning rates than its own if some are given."""
+    def begin(self, rate: Tensor | None = None) -> None:
+        """What a step needs besides the gradient, a few numbers for each model; with other learning rates than its own
+        if some are given. Apart from the step, so that it is not computed again for every parameter."""
+
+    def step(self, gradient: Tensor) -> None:
+        """Move the parameters against the gradient."""
 
 
 def make_stacked_optimizer(
@@ -32,7 +36,9 @@ def make_stacked_optimizer(
         >>> from prequential.learn.recipe import Recipe
         >>> recipes = [Recipe(optimizer="sgd", weight_decay=0.0, learning_rate=rate) for rate in (0.1, 0.5)]
         >>> parameters = torch.ones(2, 3, dtype=torch.float64)
-        >>> make_stacked_optimizer(Vectors(recipes, "cpu"), parameters).step(torch.ones(2, 3, dtype=torch.float64))
+        >>> optimizer = make_stacked_optimizer(Vectors(recipes, "cpu"), parameters)
+        >>> optimizer.begin()
+        >>> optimizer.step(torch.ones(2, 3, dtype=torch.float64))
         >>> parameters[:, 0]
         tensor([0.9000, 0.5000], dtype=torch.float64)
     """
@@ -53,13 +59,16 @@ class _Optimizer:
         self._parameters, self.rate, self._settings = parameters, rate, settings
         self._decay = settings.weight_decay * decay
         self._eps, self._momentum = along(settings.eps, parameters), along(settings.momentum, parameters)
+        self._size, self._kept, self._unbiased = (torch.ones_like(rate) for _ in range(3))
         self.state: dict[str, Tensor] = {}
 
-    def _decayed(self, rate: Tensor | None) -> Tensor:
-        """Shrink the parameters; gives the learning rates that count in this step."""
+    def begin(self, rate: Tensor | None = None) -> None:
         rate = self.rate if rate is None else rate
-        self._parameters.mul_(along(1 - rate * self._decay, self._parameters))
-        return rate
+        self._size.copy_(rate)
+        self._kept.copy_(1 - rate * self._decay)
+
+    def _along(self, vector: Tensor) -> Tensor:
+        return along(vector, self._parameters)
 
 
 class AdamW(_Optimizer):
@@ -73,15 +82,19 @@ class AdamW(_Optimizer):
             "step": torch.zeros(1, dtype=torch.float64, device=parameters.device),
         }
 
-    def step(self, gradient: Tensor, rate: Tensor | None = None) -> None:
-        parameters, mean, square, num_steps = self._parameters, *self.state.values()
-        rate = self._decayed(rate)
-        num_steps.add_(1)
+    def begin(self, rate: Tensor | None = None) -> None:
+        super().begin(rate)
+        num_steps = self.state["step"].add_(1)
+        self._unbiased.copy_((1 - 0.999**num_steps).rsqrt())
+        self._size.div_(1 - self._settings.momentum**num_steps)
+
+    def step(self, gradient: Tensor) -> None:
+        parameters, mean, square = self._parameters, self.state["mean"], self.state["square"]
+        parameters.mul_(self._along(self._kept))
         mean.lerp_(gradient, 1 - self._momentum)
         square.mul_(0.999).addcmul_(gradient, gradient, value=1 - 0.999)
-        scale = square.sqrt().mul_(along((1 - 0.999**num_steps).rsqrt(), parameters)).add_(self._eps)
-        size = rate / (1 - self._settings.momentum**num_steps)
-        parameters.sub_((mean / scale).mul_(along(size, parameters)))
+        scale = square.sqrt().mul_(self._along(self._unbiased)).add_(self._eps)
+        parameters.sub_((mean / scale).mul_(self._along(self._size)))
 
 
 class RMSProp(_Optimizer):
@@ -91,12 +104,12 @@ class RMSProp(_Optimizer):
         super().__init__(parameters, settings, rate, decay)
         self.state = {"square": torch.zeros_like(parameters), "momentum": torch.zeros_like(parameters)}
 
-    def step(self, gradient: Tensor, rate: Tensor | None = None) -> None:
+    def step(self, gradient: Tensor) -> None:
         square, momentum = self.state.values()
-        rate = self._decayed(rate)
+        self._parameters.mul_(self._along(self._kept))
         square.mul_(0.99).addcmul_(gradient, gradient, value=0.01)
         momentum.mul_(self._momentum).addcdiv_(gradient, square.sqrt().add_(self._eps))
-        self._parameters.sub_(momentum * along(rate, momentum))
+        self._parameters.sub_(momentum * self._along(self._size))
 
 
 class SGD(_Optimizer):
@@ -106,8 +119,8 @@ class SGD(_Optimizer):
         super().__init__(parameters, settings, rate, decay)
         self.state = {"momentum": torch.zeros_like(parameters)}
 
-    def step(self, gradient: Tensor, rate: Tensor | None = None) -> None:
+    def step(self, gradient: Tensor) -> None:
         momentum = self.state["momentum"]
-        rate = self._decayed(rate)
+        self._parameters.mul_(self._along(self._kept))
         momentum.mul_(self._momentum).add_(gradient)
-        self._parameters.sub_(momentum * along(rate, momentum))
+        self._parameters.sub_(momentum * self._along(self._size))

@@ -35,13 +35,14 @@ class TrainProgram:
         self._augmenting, self._dropping = queue(len(models)), queue(len(models), self._num_dropouts)
         self._row = torch.zeros(1, dtype=torch.int64, device=self._device)
         self._count = torch.zeros(1, dtype=torch.float64, device=self._device)
-        self._look, self._move = self._logits_and_slope, self._models.move
+        self._look, self._begin, self._move = self._logits_and_slope, models.begin_move, models.move
         self._replay: Callable[[], None] = self._one_step
 
     def compile(self) -> None:
         """From now on the kernels are fused; whoever calls puts back what a first step changes."""
         self._one_step()  # layers make what they keep outside of torch.compile
-        self._look, self._move = compiled(self._logits_and_slope), compiled(self._models.move)
+        self._look = compiled(self._look)
+        self._begin, self._move = compiled(self._begin), compiled(self._move)
         self._row.zero_()
         self._one_step()
 
@@ -74,7 +75,8 @@ class TrainProgram:
         with torch.no_grad():
             self._models.move_statistics(before)
             self._count.add_(1)
-            self._move(list(gradients), self._count)
+            self._begin(self._count)
+            self._move(list(gradients))
             self._row.add_(1)
 
     def _logits_and_slope(self) -> tuple[Tensor, Tensor]:
