@@ -33,7 +33,7 @@ def paired_test(first: Sequence[float], second: Sequence[float]) -> PairedTest |
     Example:
         >>> test = paired_test([512.8, 551.6, 530.0], [902.4, 849.7, 880.0])
         >>> round(test.mean, 1), round(test.standard_error, 1), round(test.p_value, 4)
-        (345.9, 26.4, 0.0058)
+        (345.9, 26.5, 0.0058)
     """
     differences = np.asarray(second, np.float64) - np.asarray(first, np.float64)
     num_pairs = len(differences)
