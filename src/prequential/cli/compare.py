@@ -19,9 +19,8 @@ from prequential.report.comparable import load_runs
 from prequential.report.compare import Comparison, compare
 from prequential.report.compare_text import code_rows_of, columns_of, rows_of, title_of, uncoded_rows_of
 from prequential.report.compare_values import object_of, write_csv
+from prequential.report.sentences import listed
 
-NAMED = 3
-"""Directories that a note names."""
 SMALLEST_NAME = 20
 """Columns that the name of a run gets in any case."""
 
@@ -36,8 +35,8 @@ class CompareFlags:
     mean and standard error, and a paired t-test over the seeds that two settings share tells whether they differ. Odds
     and posterior (all settings equally probable before) are those of the mean codelengths; `best leads from` is the
     position from which the best is ahead for good, `early share` the part of its advantage earned in the first 10 % of
-    the data. Codes that look at labels alone stand among the runs: a model that does not beat them has learned nothing
-    from its inputs.
+    the data. Codes that look at labels alone stand among the runs, in brackets: uniform, by the frequencies of earlier
+    labels, by what followed the previous label. Where labels persist, the last one is hard to beat.
     """
 
     runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...")]
@@ -62,9 +61,8 @@ def main_compare(arguments: list[str]) -> int:
     comparison = compare(records, prefix=flags.prefix)
     written = None if flags.csv is None else write_csv(comparison, flags.csv)
     for reason, paths in left_out.items():
-        more = f" and {len(paths) - NAMED:,} more" if len(paths) > NAMED else ""
         runs = f"{len(paths):,} run{'s' * (len(paths) != 1)}"
-        print(f"preq: note: left out {runs} {reason}: {', '.join(paths[:NAMED])}{more}", file=sys.stderr)
+        print(f"preq: note: left out {runs} {reason}: {listed(paths)}", file=sys.stderr)
     if flags.json:
         print(json.dumps(object_of(comparison, left_out), ensure_ascii=False, allow_nan=False))
     else:
@@ -91,6 +89,7 @@ def print_comparison(comparison: Comparison, top: int) -> None:
             pieces.append(band)
     for piece in pieces:
         console.print(_table(comparison, piece, top, console.width))
+        console.print()
     hidden = len(comparison.entries) - top
     if hidden > 0:
         console.print(f"… and {hidden:,} more; --top {len(comparison.entries)} shows them", style="dim")
@@ -110,6 +109,8 @@ def _table(comparison: Comparison, shown: Sequence[int], top: int, width: int) -
     for number in shown:
         table.add_column(columns[number - 1].head, justify="right", no_wrap=True)
     for kind, cells in _lines(comparison, top):
+        if not any(cells[number] for number in shown if columns[number - 1].head != "seeds"):
+            continue
         style = {"best": "bold", "code": "dim"}.get(kind)
         table.add_row(*(Text(cells[number]) for number in (0, *shown)), style=style)
     return table

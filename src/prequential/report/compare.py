@@ -9,11 +9,12 @@ from prequential.measure import require_same_sequence
 from prequential.notebook import html_table, to_arrow, to_pandas
 from prequential.record import Record
 from prequential.report.comparable import common_length, cut, require_finished, require_records, require_same_data
-from prequential.report.compare_text import heads_of, html_rows_of, rows_of, sentences_of, title_of
+from prequential.report.compare_text import heads_of, html_rows_of, rows_of, title_of
 from prequential.report.compare_values import values_of
 from prequential.report.entries import Entry, Setting, entries_of, mean_of, paired_test_of
 from prequential.report.paired import PairedTest
 from prequential.report.seeds import group_names, grouped, setting_of
+from prequential.report.sentences import listed, sentences_of
 from prequential.simple_codes import frequency_code, previous_label_code, uniform_code
 
 SIMPLE_CODES = {"uniform": uniform_code, "frequencies": frequency_code, "previous": previous_label_code}
@@ -169,7 +170,7 @@ def _notes(runs: Sequence[Record], settings: Sequence[Setting]) -> list[str]:
     for setting in settings:
         keys.setdefault(setting_of(setting.records[0]), []).append(setting.name)
     notes += [
-        f"{', '.join(names)}: the same settings and seed more than once, so they are not taken as repeated seeds"
+        f"{listed(names)}: the same settings and seed more than once, so they are not taken as repeated seeds"
         for names in keys.values()
         if len(names) > 1
     ]

@@ -1,7 +1,7 @@
 """A comparison in words and in the cells of a table."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 NOTHING = "–"
 LARGEST_PLAIN_ODDS = math.log(9999.5)
-SIGNIFICANT = 0.05
-CODE_NAMES = {"uniform": "uniform code", "frequencies": "label frequencies", "previous": "previous label"}
 
 
 def number(value: float | None, form: str = ",.1f") -> str:
@@ -100,7 +98,7 @@ COLUMNS = [
         lambda entry: number(entry.difference),
         of_code=lambda nats, comparison: number(nats - comparison.best.nats),
     ),
-    Column("odds of\nthe best", 0, lambda entry: odds(entry.log_odds)),
+    Column("odds of\nthe best", 0, lambda entry: odds(entry.log_odds).removesuffix(" : 1")),
     Column("posterior", 0, lambda entry: probability(entry.log_posterior)),
     Column("paired\ntest: p", 1, lambda entry: NOTHING if entry.p_value is None else p_text(entry.p_value)),
     Column("best leads\nfrom", 1, lambda entry: number(entry.leads_from, ",d")),
@@ -152,7 +150,7 @@ def code_rows_of(comparison: "Comparison") -> list[tuple[float, list[str]]]:
     """The nats and the row of each simple code, the shortest first."""
     columns = columns_of(comparison)
     return [
-        (nats, [CODE_NAMES[code], *(column.of_code(nats, comparison) for column in columns)])
+        (nats, [f"({code})", *(column.of_code(nats, comparison) for column in columns)])
         for code, nats in sorted(comparison.simple.items(), key=lambda item: item[1])
     ]
 
@@ -176,62 +174,3 @@ def title_of(comparison: "Comparison") -> str:
     runs = f"{num_runs:,} run{'s' * (num_runs != 1)}"
     several = f" of {len(settings):,} settings" if num_runs != len(settings) else ""
     return f"{comparison.data} · {labels} · {runs}{several}"
-
-
-def sentences_of(comparison: "Comparison") -> list[str]:
-    """What the comparison says, the main thing first."""
-    entries = comparison.entries
-    said = []
-    if len(entries) > 1:
-        said += [_of_pair(entries[0], entries[1]), _of_seeds(entries[0], entries[1])]
-    said += [f"{entry.name} gave a label probability 0: its code is infinite." for entry in _diverged(entries)]
-    said.append(_of_simple_codes(comparison))
-    if len(entries) > 1:
-        cost = f"ln {len(entries):,} = {math.log(len(entries)):.2f} nats"
-        said.append(f"Choosing the best of {len(entries):,} settings afterwards costs {cost} more.")
-    if comparison.uncoded:
-        names = ", ".join(setting.name for setting in comparison.uncoded)
-        said.append(f"{names}: no codelength, so held-out figures only.")
-    if comparison.length < comparison.sequence_length:
-        said.insert(0, f"Only the first {comparison.length:,} of {comparison.sequence_length:,} labels are compared.")
-    return [*said, *(f"{note[:1].upper()}{note[1:]}." for note in comparison.notes)]
-
-
-def _diverged(entries: Sequence[Entry]) -> list[Entry]:
-    return [entry for entry in entries if math.isinf(entry.nats)]
-
-
-def _of_pair(best: Entry, second: Entry) -> str:
-    if not second.difference:
-        return f"{best.name} and {second.name} have codes of the same length."
-    if math.isinf(second.difference):
-        return f"{best.name} is the only one with a finite code."
-    said = f"{best.name} needs {number(second.difference)} nats less than {second.name}, odds {odds(second.log_odds)}"
-    if best.leads_from is None or best.early_share is None:
-        return f"{said}."
-    share = f"{100 * best.early_share:.0f} % of its advantage was earned in the first 10 % of the data"
-    if best.early_share < 0:
-        share = "it was behind after the first 10 % of the data"
-    return f"{said}; it leads from position {best.leads_from:,} on; {share}."
-
-
-def _of_seeds(best: Entry, second: Entry) -> str:
-    shared = len(set(best.seeds) & set(second.seeds))
-    if second.p_value is None:
-        if not math.isfinite(second.difference):
-            return "An infinite code: no test."
-        each = len(best.runs) == len(second.runs) == 1
-        return "One seed each: no test." if each else f"{shared} shared seed{'s' * (shared != 1)}: no test."
-    differ = "they differ" if second.p_value < SIGNIFICANT else "not enough to tell them apart"
-    return f"Paired t-test over {shared} shared seeds: p = {p_text(second.p_value)}, {differ}."
-
-
-def _of_simple_codes(comparison: "Comparison") -> str:
-    name = min(comparison.simple, key=lambda name: comparison.simple[name])
-    nats, number_of = comparison.simple[name], len(comparison.entries)
-    beaten = sum(entry.nats >= nats for entry in comparison.entries)
-    code = f"{CODE_NAMES[name]} ({number(nats)} nats)"
-    if not beaten:
-        return f"All beat the simple codes; the best of these is {code}."
-    who = "every run" if beaten == number_of else f"{beaten:,} of {number_of:,}"
-    return f"A code without any model beats {who}: {code}."
