@@ -135,9 +135,11 @@ def entries_of(settings: Sequence[Setting], simple: dict[str, float], length: in
 
 def _leads(ranked: Sequence[Setting], length: int) -> list[tuple[int | None, float | None]]:
     """From where on the best leads each of the others, and itself the second; one curve in memory beside the best's."""
+    if len(ranked) == 1:
+        return [(None, None)]
     best = mean_nats(ranked[0].records, length)
     leads = [lead(best, mean_nats(setting.records, length)) for setting in ranked[1:]]
-    return [leads[0] if leads else (None, None), *leads]
+    return [leads[0], *leads]
 
 
 def _more(nats: float, best: float) -> float:

@@ -1,10 +1,12 @@
 """Whether two settings differ by more than their seeds do."""
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 NUM_NODES = 200
 
@@ -54,9 +56,14 @@ def two_sided(t: float, degrees: int) -> float:
         >>> round(two_sided(12.7062, 1), 6), round(two_sided(-2.2281, 10), 6)
         (0.05, 0.050003)
     """
-    nodes, weights = np.polynomial.legendre.leggauss(NUM_NODES)
+    nodes, weights = _nodes()
 
     def area(end: float) -> float:
         return float(weights @ np.sin((nodes + 1) * end / 2) ** (degrees - 1)) * end / 2
 
     return min(area(math.atan2(math.sqrt(degrees), abs(t))) / area(math.pi / 2), 1.0)
+
+
+@functools.cache
+def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.polynomial.legendre.leggauss(NUM_NODES)
