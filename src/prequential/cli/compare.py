@@ -76,18 +76,7 @@ def print_comparison(comparison: Comparison, top: int) -> None:
     """The table, in as many pieces as the terminal needs, and what it says."""
     console = Console(file=sys.stdout, highlight=False)
     console.print(Text(title_of(comparison), style="bold"), soft_wrap=True)
-    columns = columns_of(comparison)
-    bands = [
-        [number for number, column in enumerate(columns, start=1) if column.band == band]
-        for band in sorted({column.band for column in columns})
-    ]
-    pieces: list[list[int]] = []
-    for band in bands:
-        if pieces and _width(console, _table(comparison, [*pieces[-1], *band], top, console.width)) <= console.width:
-            pieces[-1] += band
-        else:
-            pieces.append(band)
-    for piece in pieces:
+    for piece in _pieces(comparison, top, console):
         console.print(_table(comparison, piece, top, console.width))
         console.print()
     hidden = len(comparison.entries) - top
@@ -97,8 +86,23 @@ def print_comparison(comparison: Comparison, top: int) -> None:
         console.print(Text(sentence))
 
 
-def _width(console: Console, table: Table) -> int:
-    return Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+def _pieces(comparison: Comparison, top: int, console: Console) -> list[list[int]]:
+    """The numbers of the columns side by side: bands stay whole, unless one alone is too wide."""
+
+    def fits(numbers: Sequence[int]) -> bool:
+        table = _table(comparison, numbers, top, console.width)
+        return Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width
+
+    columns = columns_of(comparison)
+    pieces: list[list[int]] = [[]]
+    for band in sorted({column.band for column in columns}):
+        numbers = [number for number, column in enumerate(columns, start=1) if column.band == band]
+        for part in [numbers] if fits(numbers) else [[number] for number in numbers]:
+            if not pieces[-1] or fits([*pieces[-1], *part]):
+                pieces[-1] += part
+            else:
+                pieces.append(part)
+    return pieces
 
 
 def _table(comparison: Comparison, shown: Sequence[int], top: int, width: int) -> Table:

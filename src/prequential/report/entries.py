@@ -58,7 +58,8 @@ class Entry(Setting):
     early_share: float | None
     """The part of that lead which was earned in the first 10 % of the data; below 0 where the best was behind there."""
     p_value: float | None
-    """Of the paired test against the best over the seeds they share. None with fewer than two, and for the best."""
+    """Of the paired test against the best over the seeds they share, None with fewer than two and for the best itself.
+    Not corrected for having chosen the best afterwards, nor for the number of settings."""
 
     @property
     def codelengths(self) -> dict[int, float]:

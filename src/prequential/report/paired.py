@@ -37,10 +37,11 @@ def paired_test(first: Sequence[float], second: Sequence[float]) -> PairedTest |
         >>> round(test.mean, 1), round(test.standard_error, 1), round(test.p_value, 4)
         (345.9, 26.5, 0.0058)
     """
-    differences = np.asarray(second, np.float64) - np.asarray(first, np.float64)
-    num_pairs = len(differences)
-    if num_pairs < 2 or not np.isfinite(differences).all():
+    pairs = np.array([first, second], np.float64)
+    num_pairs = pairs.shape[1]
+    if num_pairs < 2 or not np.isfinite(pairs).all():
         return None
+    differences = pairs[1] - pairs[0]
     mean, error = float(differences.mean()), float(differences.std(ddof=1)) / math.sqrt(num_pairs)
     p_value = two_sided(mean / error, num_pairs - 1) if error else 0.0 if mean else 1.0
     return PairedTest(num_pairs=num_pairs, mean=mean, standard_error=error, p_value=p_value)

@@ -37,7 +37,7 @@ def sentences_of(comparison: "Comparison") -> list[str]:
     if comparison.uncoded:
         names = listed([setting.name for setting in comparison.uncoded])
         said.append(f"Without a codelength, so that only held-out figures are shown: {names}.")
-    if comparison.length < comparison.sequence_length:
+    if comparison.length < comparison.sequence_length and math.isfinite(entries[0].nats):
         said.insert(0, f"Only the first {comparison.length:,} of {comparison.sequence_length:,} labels are compared.")
     return [*said, *(f"{note[:1].upper()}{note[1:]}." for note in comparison.notes)]
 
