@@ -72,7 +72,7 @@ def spread(values: NDArray[Any], starts: NDArray[np.int64], length: int) -> NDAr
         >>> spread(np.array([1.0, 2.0], np.float32), np.array([1, 3]), 4)
         array([nan,  1.,  1.,  2.], dtype=float32)
     """
-    ends = np.minimum(np.append(starts, length), length)
+    ends = np.append(starts, length)
     first = np.full(ends[0], np.nan, values.dtype)
     return np.concatenate([first, np.repeat(values, np.diff(ends))])
 

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 import prequential as pq
 from prequential import Record
 from prequential.report.compare_text import odds, probability
-from prequential.report.entries import lead
+from prequential.report.entries import lead, mean_nats
 from prequential.report.paired import paired_test, two_sided
 from prequential.report.seeds import group_names, grouped, setting_of, shared_part
 
@@ -72,6 +72,7 @@ def test_groups_are_the_settings_and_nothing_is_lost(runs: list[Record]) -> None
         assert setting_of(one.records[0]) != setting_of(other.records[0])
 
 
+@settings(max_examples=40)
 @given(many_runs())
 def test_odds_and_tests_are_antisymmetric(runs: list[Record]) -> None:
     for one, other in itertools.combinations(pq.compare(runs).entries, 2):
@@ -106,6 +107,11 @@ def test_a_lead_of_means_is_that_of_the_mean_curves() -> None:
     best, other = pq.compare(runs).entries
     assert (best.name, best.nats, best.leads_from, other.leads_from) == ("x", 5.0, 2, 2)
     assert best.early_share == other.early_share == -1 / 7
+
+
+def test_mean_curves_are_infinite_once_a_run_has_diverged() -> None:
+    runs = [made_record([1, 1, 4], seed=0), made_record([3, math.inf], seed=1, length=3)]
+    assert mean_nats(runs, 3).tolist() == [2.0, math.inf, math.inf]
 
 
 @given(st.floats(-30, 30), st.integers(1, 12))

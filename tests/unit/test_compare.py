@@ -76,7 +76,7 @@ def test_every_figure_of_an_entry() -> None:
         "good needs 2.5 nats less than fair, odds 12 : 1; it leads from position 36 on; "
         "it was behind after the first 10 % of the data.",
         "Seed by seed the difference is 2.5 ± 2.5 nats over 2 shared seeds: p = 0.500 (paired t-test), "
-        "not enough to tell them apart.",
+        "the seeds do not show that the settings differ.",
         "Infinite, since a label got probability 0: lost.",
         "A code without any model beats every run: the code that looks at the previous label with "
         f"{comparison.simple['previous']:.1f} nats.",

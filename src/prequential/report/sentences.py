@@ -78,7 +78,7 @@ def _of_seeds(best: Entry, second: Entry) -> str:
         return "One seed each: no test." if each else f"{shared} shared seed{'s' * (shared != 1)}: no test."
     test = paired_test_of(best.records, second.records)
     assert test is not None
-    differ = "they differ" if test.p_value < SIGNIFICANT else "not enough to tell them apart"
+    differ = "the settings differ" if test.p_value < SIGNIFICANT else "the seeds do not show that the settings differ"
     difference = f"{number(test.mean)} ± {number(test.standard_error)} nats over {shared} shared seeds"
     return f"Seed by seed the difference is {difference}: p = {p_text(test.p_value)} (paired t-test), {differ}."
 
