@@ -24,10 +24,10 @@ LOADED = re.compile(
 
 
 class Equations(Extension):
-    """Turns equations into MathML before anything else looks at the text."""
+    """Turns equations into MathML before blocks of code are looked for (25), after the text was tidied (30)."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
-        md.preprocessors.register(_ToMathML(md), "equations", 40)
+        md.preprocessors.register(_ToMathML(md), "equations", 28)
 
 
 class _ToMathML(Preprocessor):
@@ -36,13 +36,18 @@ class _ToMathML(Preprocessor):
         return INLINE.sub(self._inline, text).split("\n")
 
     def _block(self, found: re.Match[str]) -> str:
-        return self._kept(f'<div class="equation">{convert(found[1], display="block")}</div>')
+        return self._kept(f'<div class="equation">{convert(_spaced(found[1]), display="block")}</div>')
 
     def _inline(self, found: re.Match[str]) -> str:
-        return self._kept(convert(found[1]))
+        return self._kept(convert(_spaced(found[1])))
 
     def _kept(self, html: str) -> str:
         return str(self.md.htmlStash.store(html))
+
+
+def _spaced(tex: str) -> str:
+    """The converter leaves no room behind a function's name."""
+    return tex.replace(r"\ln ", r"\ln\, ")
 
 
 def on_config(config: Any) -> Any:
