@@ -27,7 +27,7 @@ test: install
 
 # strict: a link to nowhere, a missing docstring target or a page that loads from another host stops it
 docs: install
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "the site is in site/index.html"
 
 bench: install
