@@ -1,9 +1,10 @@
-# make demo: the description length of MNIST under LeNet.  make test: every check.  make bench, bench-gpu: speed.
+# make demo: the description length of MNIST under LeNet.  make test: every check.  make docs: the site.
+# make bench, bench-gpu: speed.
 PYTHON ?= python3
 BIN := .venv/bin
 export OMP_WAIT_POLICY := passive
 
-.PHONY: demo test bench bench-gpu install clean
+.PHONY: demo test docs bench bench-gpu install clean
 
 install: .venv/installed
 
@@ -24,6 +25,11 @@ test: install
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest --numprocesses 2
 
+# strict: a link to nowhere, a missing docstring target or a page that loads from another host stops it
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "the site is in site/index.html"
+
 bench: install
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/speed.py --write
@@ -33,4 +39,4 @@ bench-gpu:
 	PYTHONPATH=src $(PYTHON) benchmarks/gpu.py
 
 clean:
-	rm -rf .venv runs/demo .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv site runs/demo .mypy_cache .ruff_cache .hypothesis
