@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from prequential.pareto import pareto_front
     from prequential.plan import Plan
     from prequential.record import Record, load
+    from prequential.report.plots import plot
     from prequential.run import Interrupted, run
     from prequential.sweep import SPACES, sweep
 
@@ -60,6 +61,7 @@ _HOMES = {
     "load_data": "prequential.data.sources:load",
     "mixture": "prequential.mixture",
     "pareto_front": "prequential.pareto",
+    "plot": "prequential.report.plots",
     "prepare": "prequential.data.prepare",
     "regret": "prequential.measure",
     "run": "prequential.run",
@@ -89,6 +91,7 @@ __all__ = [
     "load_data",
     "mixture",
     "pareto_front",
+    "plot",
     "prepare",
     "regret",
     "run",
