@@ -23,14 +23,14 @@ class PlotFlags:
     `preq plot regret runs/lenet runs/mlp2 -o regret.png`
     """
 
-    kind: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="KIND")]
+    kind: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="KIND", help_behavior_hint="")]
     """regret, loss, curve, calibration, replay or pareto."""
-    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...")]
+    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")]
     """Runs or folders of runs; runs that differ only in the seed become one line with a band."""
     output: Annotated[PathText, tyro.conf.arg(aliases=("-o",), help_behavior_hint="(required)")] = None
     """The picture; its name ends in .png, .svg or .pdf."""
     reference: Annotated[PathText, tyro.conf.arg(help_behavior_hint="(default: the shortest code)")] = None
-    """For regret: the run to compare with, or the name of a line."""
+    """For regret: the run to compare with, the name of a line, or uniform, frequencies, previous."""
     axis: Annotated[Word, tyro.conf.arg(help_behavior_hint="(default: log; for a stream in its order linear)")] = None
     """How positions are spaced: log or linear."""
     window: Annotated[Count, tyro.conf.arg(help_behavior_hint="(default: grows with the position, or length / 50)")] = (

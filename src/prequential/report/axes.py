@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.report.colours import FAINT, INK
+from prequential.report.colours import FAINT, GREY, INK
 
 LABEL_SIZE = 8
 
@@ -18,7 +18,7 @@ def plain_number(value: float) -> str:
         >>> [plain_number(value) for value in (60000, 2.5, -0.001, 0)]
         ['60,000', '2.5', '−0.001', '0']
     """
-    text = f"{value:,.10g}" if abs(value) < 1 else f"{value:,.6f}".rstrip("0").rstrip(".")
+    text = f"{value:,.9f}".rstrip("0").rstrip(".")
     return text.replace("-", "−")
 
 
@@ -34,6 +34,12 @@ def number_axis(axis: Any, scale: str, *, most: int = 5) -> None:
     else:
         axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
+
+
+def position_axis(axes: Any, length: int, scale: str) -> None:
+    """Positions from the first to the last label; a logarithmic axis leaves out the first ten of a long sequence."""
+    first = 0 if scale == "linear" else 10 if length >= 1000 else 1
+    axes.set(xscale=scale, xlim=(first, max(length, first + 1)))
 
 
 def finish(axes: Any, *, x: str, y: str, scale: str, y_scale: str = "linear") -> None:
@@ -85,7 +91,7 @@ def name_ends(figure: Any, axes: Any, ends: Sequence[tuple[float, str, str, Any]
             linestyle=dashes,
             linewidth=1.1,
         )
-        ink = INK if colour != FAINT else "#666666"
+        ink = INK if colour != FAINT else GREY
         axes.text(1.085, stop, text, transform=axes.transAxes, va="center", fontsize=LABEL_SIZE, color=ink)
 
 

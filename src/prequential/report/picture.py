@@ -18,7 +18,7 @@ UNDATED: dict[str, dict[str, str | None]] = {
     ".pdf": {"CreationDate": None},
 }
 """What matplotlib would write into a file that is not the picture."""
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.hashsalt": "prequential",
     "pdf.fonttype": 42,
     "font.size": 9,
@@ -34,6 +34,7 @@ STYLE = {
     "axes.spines.right": False,
     "axes.linewidth": 0.7,
     "axes.axisbelow": True,
+    "figure.constrained_layout.wspace": 0.05,
 }
 
 

@@ -49,7 +49,8 @@ def plot(
         kind: one of `KINDS`: regret, loss, curve, calibration, replay, pareto.
         runs: records, run directories or folders of runs.
         path: the file.
-        reference: for `regret`, the run to compare with, or the name of a line; default: the shortest code.
+        reference: for `regret`, the run to compare with, the name of a line, or a simple code of the labels:
+            "uniform", "frequencies", "previous"; default: the shortest code, for a single run "uniform".
         axis: how positions are spaced, "log" or "linear"; default: logarithmic, linear for the order of a stream.
         window: labels over which the loss is averaged; default: growing with the position on a logarithmic axis,
             else a fiftieth of the sequence.

@@ -6,6 +6,7 @@ first time is new; every later time is a replay.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,8 @@ class Ages:
     share: float
     """The part of the sequence over which replays were read; 1 for all of it."""
     dots: NDArray[np.int64]
-    """Rows of (labels revealed, position replayed): every so many-th of the replays that were read."""
+    """Rows of (labels revealed, position replayed): every `dot_step`-th of the replays that were read."""
+    dot_step: int
 
     @property
     def density(self) -> NDArray[np.float64]:
@@ -125,7 +127,7 @@ def _tally(edges: NDArray[np.int64], replays: Iterator[tuple[Indices, Indices]],
         chosen = np.arange(-passed % step, len(positions), step)
         dots.append(np.stack([revealed[chosen], positions[chosen]], axis=1))
         passed += len(positions)
-    return Ages(edges, counts, share, np.concatenate([np.empty((0, 2), np.int64), *dots]))
+    return Ages(edges, counts, share, np.concatenate([np.empty((0, 2), np.int64), *dots]), step)
 
 
 def _in_bins(edges: NDArray[np.int64], ages: Indices) -> NDArray[np.int64]:
@@ -135,7 +137,8 @@ def _in_bins(edges: NDArray[np.int64], ages: Indices) -> NDArray[np.int64]:
 def _count_epochs(method: Chunks, length: int, seed: int, edges: NDArray[np.int64]) -> Ages:
     """Every epoch of a stage trains on the same positions: one is read and counted as often as there are epochs."""
     large = max(method.batch_size, min(length, 1 << 12)) if method.batch_size > 1 else 1
-    once = Plan(replace(method, epochs=1, batch_size=large), length, seed)
+    shorter: Any = replace(method, epochs=1, batch_size=large)
+    once = Plan(shorter, length, seed)
     every = _tally(edges, _together(trained_at(once)), _dot_step(2 * length))
     again = _tally(edges, first_left_out(trained_at(once), length), 1)
     return replace(every, counts=every.counts * (method.epochs - 1) + again.counts)

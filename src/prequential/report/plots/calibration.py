@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from prequential.report.axes import finish
+from prequential.report.axes import finish, position_axis
 from prequential.report.colours import FAINT
 from prequential.report.picture import picture
 from prequential.report.plots.chosen import Setting
 from prequential.report.plots.draw import draw_lines, num_told_apart, style
-from prequential.report.plots.lines import Line, standard_error
+from prequential.report.plots.lines import Line, places_of, standard_error
 from prequential.report.plots.loss import POSITION
 from prequential.report.plots.options import Options
 from prequential.report.plots.reliability import NUM_BINS, Reliability, nats_saved, reliability
@@ -34,9 +34,9 @@ def plot_calibration(settings: Sequence[Setting], path: Path, options: Options) 
         (hot, diagram), (gain, bars) = figure.subplots(2, 2, height_ratios=[2, 1], sharex="col")
         draw_lines(hot, [_temperature_line(setting, scale) for setting in settings], steps=True)
         draw_lines(gain, saved)
-        for axes, quantity in [(hot, "factor on the logits,\nsoftplus(β)"), (gain, "saved so far\n[nats]")]:
+        for axes, quantity in [(hot, "factor on the logits\n(1 / temperature)"), (gain, "saved so far\n[nats]")]:
             axes.axhline(1 if axes is hot else 0, color=FAINT, linewidth=0.8, zorder=1)
-            axes.set(xscale=scale, xlim=(1 if scale == "log" else 0, max(length, 2)))
+            position_axis(axes, length, scale)
             finish(axes, x=POSITION if axes is gain else "", y=quantity, scale=scale)
         _draw_reliability(diagram, bars, found, len(settings))
         names = [_text(*each) for each in zip(shown, found, saved[: len(shown)], strict=True)]
@@ -52,7 +52,7 @@ def _temperature_line(setting: Setting, scale: str) -> Line:
     mean = np.mean(each, axis=0)
     points = kept(mean)
     band = standard_error(np.stack(each)[:, points]) if len(each) > 1 else None
-    return Line(setting.name, positions[points] + 1.0, mean[points], band)
+    return Line(setting.name, places_of(positions[points]), mean[points], band)
 
 
 def _saved_line(setting: Setting, scale: str) -> Line:
@@ -61,11 +61,13 @@ def _saved_line(setting: Setting, scale: str) -> Line:
         mean += nats_saved(record) / len(setting.runs)
     points = kept(mean, scale)
     each = [nats_saved(record)[points] for record in setting.records()] if len(setting.runs) > 1 else []
-    return Line(setting.name, points + 1.0, mean[points], standard_error(np.stack(each)) if each else None)
+    return Line(setting.name, places_of(points), mean[points], standard_error(np.stack(each)) if each else None)
 
 
 def _text(setting: Setting, found: Reliability, saved: Line) -> str:
-    return f"{setting.name}\nECE {found.error:.1%}, {signed(saved.end).lstrip('+')} nats saved"
+    gain = signed(abs(saved.end)).lstrip("+")
+    what = "lost" if saved.end < 0 and gain != "0" else "saved"
+    return f"{setting.name}\nECE {100 * found.error:.1f} %, {gain} nats {what}"
 
 
 def _any_few(found: Sequence[Reliability]) -> bool:
@@ -78,9 +80,9 @@ def _draw_reliability(axes: Any, bars: Any, found: Sequence[Reliability], number
     for rank, each in enumerate(found):
         look = style(rank, number)
         filled = each.counts > 0
-        axes.plot(each.confidence[filled], each.accuracy[filled], **look | {"linewidth": 1.1})
-        for few in (False, True):
-            marked = filled & ((each.counts < FEW) == few)
+        many = each.counts >= FEW
+        axes.plot(each.confidence[many], each.accuracy[many], **look | {"linewidth": 1.1})
+        for few, marked in [(False, many), (True, filled & ~many)]:
             axes.plot(
                 each.confidence[marked], each.accuracy[marked], linestyle="none", marker=MARKS[rank], markersize=4.5,
                 color=look["color"], markerfacecolor="white" if few else look["color"], zorder=4,
@@ -104,4 +106,6 @@ def _name(figure: Any, names: Sequence[str], number: int) -> None:
         marks.append(None)
         texts.append(f"{number - len(names):,} others")
     lines = [Line2D([], [], **look, marker=mark, markersize=4.5) for look, mark in zip(looks, marks, strict=True)]
-    figure.legend(lines, texts, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6, labelspacing=0.9)
+    figure.legend(
+        lines, texts, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6, labelspacing=0.9
+    )

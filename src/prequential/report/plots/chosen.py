@@ -1,12 +1,14 @@
 """The runs of a picture: read one at a time, so that memory holds a single one, and grouped by setting."""
 
 import json
-import os
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -130,8 +132,8 @@ def _why_not(record: Record, *, is_named: bool) -> str | None:
 
 def _outline(record: Record) -> Record:
     """The same facts and lengths, in no memory."""
-    lengths = {name: len(getattr(record, name)) for name in ARRAYS}
-    return replace(record, **{name: np.broadcast_to(np.float64(np.nan), size) for name, size in lengths.items()})
+    empty: dict[str, Any] = {name: np.broadcast_to(np.nan, len(getattr(record, name))) for name in ARRAYS}
+    return replace(record, **empty)
 
 
 def settings_of_runs(runs: Sequence[Run], *, each_seed: bool = False) -> list[Setting]:
@@ -154,12 +156,26 @@ def _key(record: Record) -> str:
 
 def _group_names(groups: Sequence[Sequence[Run]]) -> list[str]:
     """What the names of a group's runs begin with, where that says anything and no other group has it."""
-    names = []
-    for group in groups:
-        stem = os.path.commonprefix([run.name for run in group]).rstrip("-_./= 0123456789")
-        names.append(group[0].name if len(group) == 1 else stem.removesuffix("seed").rstrip("-_./= "))
+    names = [common_stem([run.name for run in group]) for group in groups]
     times = Counter(names)
     return [
-        name if name and times[name] == 1 else f"{group[0].name}{' …' * (len(group) > 1)}"
+        name if name and times[name] == 1 else f"{group[0].name} and {len(group) - 1:,} more"
         for name, group in zip(names, groups, strict=True)
     ]
+
+
+def common_stem(names: Sequence[str]) -> str:
+    """What names begin with, without a number or word for the seed that they have begun; nothing if there is no such.
+
+    Example:
+        >>> common_stem(["mlp1-0", "mlp1-1"]), common_stem(["net/seed10", "net/seed11"]), common_stem(["0003", "0004"])
+        ('mlp1', 'net', '')
+    """
+    if len(names) == 1:
+        return names[0]
+    stem = "".join(
+        letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    )
+    if all(name[len(stem) :][:1].isdigit() for name in names):
+        stem = stem.rstrip("0123456789")
+    return re.sub(r"[-_./= ]*(seed|s)?[-_./= ]*$", "", stem)

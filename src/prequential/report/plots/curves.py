@@ -9,11 +9,11 @@ import numpy as np
 
 from prequential.measure import require_same_sequence
 from prequential.reference import published
-from prequential.report.axes import finish
-from prequential.report.colours import FAINT, INK
+from prequential.report.axes import finish, position_axis
+from prequential.report.colours import FAINT, GREY, INK
 from prequential.report.picture import picture
 from prequential.report.plots.chosen import Setting
-from prequential.report.plots.draw import draw_lines, name_lines
+from prequential.report.plots.draw import draw_lines, limits, name_lines
 from prequential.report.plots.lines import Line, cumulative_lines, loss_lines
 from prequential.report.plots.loss import draw_loss
 from prequential.report.plots.options import Options
@@ -45,16 +45,24 @@ def _draw_codelength(axes: Any, settings: Sequence[Setting], lines: Sequence[Lin
     uniform = math.log(first.num_classes)
     ends = np.geomspace(1, max(length, 2), 50) if scale == "log" else np.array([0, length])
     axes.plot(ends, ends * uniform, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)
-    axes.annotate(
-        "uniform code", (ends[len(ends) // 3], ends[len(ends) // 3] * uniform), (-4, 4),
-        textcoords="offset points", ha="right", fontsize=7, color="#666666",
-    )  # fmt: skip
     draw_lines(axes, lines)
-    axes.set(xscale=scale, yscale=scale, xlim=(1 if scale == "log" else 0, max(length, 2)))
-    if scale == "linear":
-        axes.set_ylim(0, None)
+    position_axis(axes, length, scale)
+    start = max(axes.get_xlim()[0], 1)
+    _, high, _ = limits(lines)
+    axes.set_yscale(scale)
+    axes.set_ylim(*((0, 1.1 * high) if scale == "linear" else (_lowest(lines, start), length * uniform * 1.3)))
+    at = length / 2 if scale == "log" else min(length, high / uniform)
+    axes.annotate(
+        "uniform code", (at, at * uniform), (-5, 0), textcoords="offset points", ha="right", fontsize=7, color=GREY,
+    )  # fmt: skip
     _draw_published(axes, settings)
     finish(axes, x="labels coded", y="codelength [nats]", scale=scale, y_scale=scale)
+
+
+def _lowest(lines: Sequence[Line], start: float) -> float:
+    """A little below the lowest codelength that is shown."""
+    values = [float(np.interp(start, line.x, line.y)) for line in lines]
+    return min((value for value in values if math.isfinite(value) and value > 0), default=1.0) / 1.3
 
 
 def _draw_published(axes: Any, settings: Sequence[Setting]) -> None:

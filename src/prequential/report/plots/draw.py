@@ -1,6 +1,7 @@
 """Lines on axes: a few that are told apart by colour and dashes, many as a grey cloud behind the best."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,7 @@ def limits(lines: Sequence[Line]) -> tuple[float, float, int]:
     top = float(tops[:shown].max())
     if len(lines) > shown:
         top = max(top, float(np.quantile(tops[shown:], 0.75)))
-    finite = [line.y[np.isfinite(line.y)] for line in lines]
-    low = min(float(values.min()) for values in finite if len(values))
+    low = -max(_top(replace(line, y=-line.y)) for line in lines)
     margin = 0.04 * max(top - low, 1e-9)
     ends = np.array([_last_finite(line) for line in lines])
     return low - margin, top + margin, int((ends > top + margin).sum())

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.measure import require_comparable
 from prequential.report.plots.chosen import Setting
 from prequential.report.plots.thinning import kept
 from prequential.report.plots.windows import windows
@@ -54,16 +53,8 @@ def cumulative_lines(settings: Sequence[Setting], scale: str) -> list[Line]:
     return [_line(setting, np.cumsum(mean_nats(setting)), np.cumsum, scale) for setting in settings]
 
 
-def regret_lines(settings: Sequence[Setting], reference: Setting, scale: str) -> list[Line]:
-    """codelength − codelength of the reference after each label, in nats; for several seeds their means.
-
-    Raises:
-        PreqError: if a run did not code the same labels of the same data in the same order.
-    """
-    for setting in settings:
-        for run in setting.runs:
-            require_comparable(run.outline, reference.outline)
-    base = mean_nats(reference)
+def regret_lines(settings: Sequence[Setting], base: Curve, scale: str) -> list[Line]:
+    """codelength − codelength of a reference after each label, in nats; `base` is what each label costs there."""
 
     def regret(nats: Curve) -> Curve:
         same = nats == base  # also where both are infinite
@@ -76,7 +67,12 @@ def _line(setting: Setting, mean: Curve, curve: Callable[[Curve], Curve], scale:
     """The thinned mean; the seeds are read again for the band, one at a time."""
     points = kept(mean, scale)
     each = [curve(record.nats)[points] for record in setting.records()] if len(setting.runs) > 1 else []
-    return Line(setting.name, points + 1.0, mean[points], standard_error(np.stack(each)) if each else None)
+    return Line(setting.name, places_of(points), mean[points], standard_error(np.stack(each)) if each else None)
+
+
+def places_of(points: NDArray[np.int64]) -> Curve:
+    """Labels coded so far, after the label at each of the positions."""
+    return points.astype(np.float64) + 1
 
 
 def loss_lines(settings: Iterable[Setting], scale: str, size: int | None) -> list[Line]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from prequential.measure import require_same_sequence
-from prequential.report.axes import finish
-from prequential.report.colours import FAINT
+from prequential.report.axes import finish, position_axis
+from prequential.report.colours import FAINT, GREY
 from prequential.report.picture import picture
 from prequential.report.plots.chosen import Setting
 from prequential.report.plots.draw import draw_lines, name_lines, num_told_apart
@@ -41,12 +41,13 @@ def draw_loss(axes: Any, settings: Sequence[Setting], lines: Sequence[Line], opt
     uniform = math.log(first.num_classes)
     axes.axhline(uniform, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)
     draw_lines(axes, lines)
-    axes.set(xscale=scale, yscale=scale, xlim=(1 if scale == "log" else 0, max(length, 2)))
+    position_axis(axes, length, scale)
+    axes.set_yscale(scale)
     low, high = _limits(lines, uniform, scale)
     axes.set_ylim(low, high)
     axes.annotate(
         "uniform code", (0.99, uniform), (0, 2), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
-        ha="right", fontsize=7, color="#666666",
+        ha="right", fontsize=7, color=GREY,
     )  # fmt: skip
     finish(axes, x=POSITION, y="next-step loss [nats per label]", scale=scale, y_scale=scale)
     return windows(length, scale, options.window).text

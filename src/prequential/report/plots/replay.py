@@ -14,9 +14,9 @@ from prequential.methods import Method, ReplayBuffer, ReplayStreams
 from prequential.methods.chunks import Chunks
 from prequential.methods.rebuild import method_from_settings
 from prequential.report.axes import finish
-from prequential.report.colours import COLOURS, DASHES
+from prequential.report.colours import COLOURS, DASHES, GREY
 from prequential.report.picture import picture
-from prequential.report.plots.ages import Ages, count_ages, expected_ages
+from prequential.report.plots.ages import NUM_PIECES, Ages, count_ages, expected_ages
 from prequential.report.plots.calibration import MARKS
 from prequential.report.plots.chosen import Setting
 from prequential.report.plots.options import Options
@@ -52,8 +52,7 @@ def plot_replay(settings: Sequence[Setting], path: Path, options: Options) -> No
         marks = [axes for axes in last.get_lines() if not str(axes.get_label()).startswith("_")]
         labels = [str(line.get_label()) for line in marks]
         figure.legend(marks, labels, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6)
-        dots = "one dot stands for many replays" if any(len(p.ages.dots) < p.ages.counts.sum() for p in plans) else ""
-        note(figure, dots[:1].upper() + dots[1:], sampled(plans))
+        note(figure, sampled(plans))
 
 
 def replayed(settings: Sequence[Setting]) -> list[Replayed]:
@@ -99,15 +98,16 @@ def describe(method: Method) -> str:
 
 
 def sampled(plans: Sequence[Replayed]) -> str:
-    """What was not read whole."""
-    shares = sorted({plan.ages.share for plan in plans if plan.ages.share < 1})
-    if not shares:
-        return "All replays are counted"
-    return f"Replays were counted over {100 * shares[0]:.2g} % of the sequence, in equally spaced pieces"
+    """What was not read or drawn whole."""
+    share = min(plan.ages.share for plan in plans)
+    counted = "All replays are counted"
+    if share < 1:
+        counted = f"Replays are counted over {100 * share:.2g} % of the sequence, in {NUM_PIECES} equally spaced pieces"
+    return counted + (", a few of them are drawn as dots." if max(plan.ages.dot_step for plan in plans) > 1 else ".")
 
 
 def _draw_dots(axes: Any, plan: Replayed, rank: int, *, is_first: bool) -> None:
-    axes.plot([0, plan.length], [0, plan.length], color="#666666", linewidth=0.8)
+    axes.plot([0, plan.length], [0, plan.length], color=GREY, linewidth=0.8)
     axes.plot(*plan.ages.dots.T, linestyle="none", marker=".", markersize=1.6, color=COLOURS[rank], markeredgewidth=0)
     axes.set(xlim=(0, plan.length), ylim=(0, plan.length))
     axes.set_title(plan.name, fontsize=8)

@@ -1,5 +1,7 @@
 """Fewer points, the same picture: in each column of the paper the first, the last, the lowest and the highest."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,10 +16,7 @@ def columns(length: int, scale: str, most: int = COLUMNS) -> NDArray[np.int64]:
         >>> columns(1000, "log", 4).tolist(), columns(6, "linear", 3).tolist()
         ([0, 5, 31, 177, 1000], [0, 2, 4, 6])
     """
-    if scale == "log":
-        edges = np.geomspace(1, length + 1, most + 1) - 1
-    else:
-        edges = np.linspace(0, length, most + 1)
+    edges = np.geomspace(1, length + 1, most + 1) - 1 if scale == "log" else np.linspace(0, length, most + 1)
     return np.unique(np.rint(edges).astype(np.int64))
 
 
@@ -35,7 +34,7 @@ def kept(values: NDArray[np.floating], scale: str = "linear", most: int = COLUMN
         return np.arange(len(values))
     edges = columns(len(values), scale, most)
     found = [edges[:-1], edges[1:] - 1]
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges.tolist()):
         piece = values[low:high]
         found.append(np.array([low + piece.argmin(), low + piece.argmax()]))
     return np.unique(np.concatenate(found))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 STEPS = 8
 """A rolling window moves by this part of its size."""
-PER_DECADE = 16
+PER_DECADE = 10
 """Windows that grow with the position: so many for each factor of ten."""
 FIRST_WINDOW = 8
 

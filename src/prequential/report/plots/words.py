@@ -1,13 +1,17 @@
 """What is written around the lines."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from prequential.methods import METHODS
 from prequential.record import Record
+from prequential.report.colours import GREY
 from prequential.report.plots.chosen import Setting
 
 MOST_NAMES = 3
+CHARACTERS_PER_INCH = 17
+"""Of a note, with some room."""
 
 
 def title_of(records: Sequence[Record]) -> str:
@@ -51,4 +55,5 @@ def note(figure: Any, *sentences: str) -> None:
     """What a reader must know, small, under the picture."""
     text = " ".join(sentence if sentence.endswith(".") else f"{sentence}." for sentence in sentences if sentence)
     if text:
-        figure.supxlabel(text, fontsize=7, color="#666666", x=0.01, ha="left")
+        lines = textwrap.fill(text, int(figure.get_figwidth() * CHARACTERS_PER_INCH))
+        figure.supxlabel(lines, fontsize=7, color=GREY, x=0.01, ha="left")
