@@ -1,5 +1,6 @@
 """What the axes of all pictures share: plain numbers, faint grids, names at the ends of lines."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,17 +10,23 @@ from numpy.typing import NDArray
 from prequential.report.colours import FAINT, GREY, INK
 
 LABEL_SIZE = 8
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def plain_number(value: float) -> str:
-    """A number as people write it.
+    """A number as people write it, short enough for an axis.
 
     Example:
-        >>> [plain_number(value) for value in (60000, 2.5, -0.001, 0)]
-        ['60,000', '2.5', '−0.001', '0']
+        >>> [plain_number(value) for value in (60000, 2.5, -0.001, 0, 10_000_000, 5e-7)]
+        ['60,000', '2.5', '−0.001', '0', '10 M', '5·10⁻⁷']
     """
-    text = f"{value:,.9f}".rstrip("0").rstrip(".")
-    return text.replace("-", "−")
+    if 0 < abs(value) < 0.9e-3:
+        power = math.floor(math.log10(abs(value)) + 1e-9)
+        factor = f"{value / 10**power:.3g}·".removeprefix("1·")
+        return f"{factor}10{str(power).translate(SUPERSCRIPTS)}".replace("-", "−")
+    is_large = abs(value) >= 0.9999e6
+    text = f"{value / 1e6 if is_large else value:,.6f}".rstrip("0").rstrip(".")
+    return text.replace("-", "−") + (" M" if is_large else "")
 
 
 def number_axis(axis: Any, scale: str, *, most: int = 5) -> None:
@@ -42,10 +49,10 @@ def position_axis(axes: Any, length: int, scale: str) -> None:
     axes.set(xscale=scale, xlim=(first, max(length, first + 1)))
 
 
-def finish(axes: Any, *, x: str, y: str, scale: str, y_scale: str = "linear") -> None:
+def finish(axes: Any, *, x: str, y: str, scale: str, y_scale: str = "linear", most: int = 5) -> None:
     """Names, ticks and grid of axes whose lines and limits are there."""
     axes.set(xlabel=x, ylabel=y)
-    number_axis(axes.xaxis, scale)
+    number_axis(axes.xaxis, scale, most=most)
     number_axis(axes.yaxis, y_scale)
     axes.grid(color=FAINT, alpha=0.3, linewidth=0.5, which="major")
 

@@ -43,7 +43,9 @@ def plot_calibration(settings: Sequence[Setting], path: Path, options: Options) 
         _name(figure, names, len(settings))
         figure.suptitle(title_of([setting.outline for setting in settings]), fontsize=10)
         hollow = f"Hollow marks: fewer than {FEW} predictions" if _any_few(found) else ""
-        note(figure, f"ECE: expected calibration error, {NUM_BINS} bins.", hollow, band_note(settings))
+        seeds = band_note(settings)
+        pooled = "Reliability is that of all their predictions together" if seeds else ""
+        note(figure, f"ECE: expected calibration error, {NUM_BINS} bins.", hollow, seeds, pooled)
 
 
 def _temperature_line(setting: Setting, scale: str) -> Line:
@@ -85,7 +87,7 @@ def _draw_reliability(axes: Any, bars: Any, found: Sequence[Reliability], number
         for few, marked in [(False, many), (True, filled & ~many)]:
             axes.plot(
                 each.confidence[marked], each.accuracy[marked], linestyle="none", marker=MARKS[rank], markersize=4.5,
-                color=look["color"], markerfacecolor="white" if few else look["color"], zorder=4,
+                color=look["color"], markerfacecolor="white" if few else look["color"], zorder=4, clip_on=False,
             )  # fmt: skip
         bars.stairs(np.where(filled, each.counts, np.nan), edges, **look | {"linewidth": 1.1}, baseline=None)
     axes.set(xlim=(0, 1), ylim=(0, 1))

@@ -18,7 +18,8 @@ HIGHLIGHTED = 5
 def style(rank: int, number: int) -> dict[str, Any]:
     """How the line of that rank is drawn, among so many."""
     if number > MOST_TOLD_APART and rank >= HIGHLIGHTED:
-        return {"color": FAINT, "linestyle": "solid", "linewidth": 0.6, "alpha": 0.5, "zorder": 1.5}
+        faint = min(0.6, max(0.15, 30 / number))  # a cloud of many lines keeps its shades
+        return {"color": FAINT, "linestyle": "solid", "linewidth": 0.6, "alpha": faint, "zorder": 1.5}
     return {"color": COLOURS[rank], "linestyle": DASHES[rank], "linewidth": 1.5, "zorder": 3 - rank / 100}
 
 

@@ -45,18 +45,20 @@ def draw_loss(axes: Any, settings: Sequence[Setting], lines: Sequence[Line], opt
     axes.set_yscale(scale)
     low, high = _limits(lines, uniform, scale)
     axes.set_ylim(low, high)
-    axes.annotate(
-        "uniform code", (0.99, uniform), (0, 2), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
-        ha="right", fontsize=7, color=GREY,
-    )  # fmt: skip
+    if uniform < high:
+        axes.annotate(
+            "uniform code", (0.99, uniform), (0, 2), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
+            ha="right", fontsize=7, color=GREY,
+        )  # fmt: skip
     finish(axes, x=POSITION, y="next-step loss [nats per label]", scale=scale, y_scale=scale)
     return windows(length, scale, options.window).text
 
 
 def _limits(lines: Sequence[Line], uniform: float, scale: str) -> tuple[float, float]:
-    """All that is in colour, and not much more than that of the others."""
+    """All that is in colour, and the uniform code unless a linear axis would press the rest together."""
     shown = np.concatenate([line.y for line in lines[: num_told_apart(len(lines))]])
     shown = shown[np.isfinite(shown) & (shown > 0)]
     low, high = (float(shown.min()), float(shown.max())) if len(shown) else (uniform / 2, uniform)
-    high = max(high, uniform)
+    if scale == "log" or uniform < 3 * high:
+        high = max(high, uniform)
     return (low / 1.25, high * 1.35) if scale == "log" else (0.0, high * 1.08)

@@ -42,7 +42,7 @@ def plot_replay(settings: Sequence[Setting], path: Path, options: Options) -> No
     """Left what was replayed when, a panel for each plan; right how often which age was replayed."""
     plans = replayed(settings)
     dotted = plans[:MOST_DOT_PANELS]
-    with picture(path, 3.1 * len(dotted) + 4.6, 3.6) as figure:
+    with picture(path, 2.5 * len(dotted) + 5.2, 3.6) as figure:
         *panels, last = figure.subplots(1, len(dotted) + 1, width_ratios=[1] * len(dotted) + [1.25])
         for rank, (axes, plan) in enumerate(zip(panels, dotted, strict=True)):
             _draw_dots(axes, plan, rank, is_first=rank == 0)
@@ -52,7 +52,9 @@ def plot_replay(settings: Sequence[Setting], path: Path, options: Options) -> No
         marks = [axes for axes in last.get_lines() if not str(axes.get_label()).startswith("_")]
         labels = [str(line.get_label()) for line in marks]
         figure.legend(marks, labels, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6)
-        note(figure, sampled(plans))
+        is_streams = any(isinstance(plan.method, ReplayStreams) for plan in plans)
+        scatter = "A stream keeps its age until it goes back to 0, so that one run scatters around its law."
+        note(figure, sampled(plans), scatter if is_streams else "")
 
 
 def replayed(settings: Sequence[Setting]) -> list[Replayed]:
@@ -111,7 +113,7 @@ def _draw_dots(axes: Any, plan: Replayed, rank: int, *, is_first: bool) -> None:
     axes.plot(*plan.ages.dots.T, linestyle="none", marker=".", markersize=1.6, color=COLOURS[rank], markeredgewidth=0)
     axes.set(xlim=(0, plan.length), ylim=(0, plan.length))
     axes.set_title(plan.name, fontsize=8)
-    finish(axes, x="labels revealed", y="position replayed" if is_first else "", scale="linear")
+    finish(axes, x="labels revealed", y="position replayed" if is_first else "", scale="linear", most=3)
 
 
 def _draw_ages(axes: Any, plans: Sequence[Replayed]) -> None:
@@ -125,4 +127,5 @@ def _draw_ages(axes: Any, plans: Sequence[Replayed]) -> None:
             law = np.where(plan.law > 0, plan.law, np.nan)
             axes.plot(middle, law, color=COLOURS[rank], linestyle=DASHES[rank], linewidth=1.2, label="its law")
     axes.set(xscale="log", yscale="log")
+    axes.set_ylim(min(plan.ages.density[plan.ages.counts > 0].min() for plan in plans) / 5, None)
     finish(axes, x="age [examples]", y="share of replays per age", scale="log", y_scale="log")

@@ -43,7 +43,7 @@ def growing_windows(length: int) -> Windows:
 
     Example:
         >>> growing_windows(20).starts.tolist()
-        [0, 8, 16, 18]
+        [0, 8, 10, 12, 14]
     """
     num = max(round(PER_DECADE * np.log10(max(length / FIRST_WINDOW, 1))), 1)
     edges = np.rint(np.geomspace(min(FIRST_WINDOW, length), length, num + 1)).astype(np.int64)
@@ -68,9 +68,9 @@ def rolling_windows(length: int, size: int) -> Windows:
 
 
 def windows(length: int, scale: str, size: int | None) -> Windows:
-    """Rolling windows of the given size; without one, growing windows or a fiftieth of the sequence."""
+    """Rolling windows of the given size; without one, growing windows or a fiftieth of the sequence (at least 200)."""
     if size is None and scale == "log":
         return growing_windows(length)
     if size is None:
-        size = max(length // 50 // STEPS * STEPS, STEPS)
+        size = max(length // 50, 200) // STEPS * STEPS
     return rolling_windows(length, size)
