@@ -37,6 +37,7 @@ def plot_calibration(settings: Sequence[Setting], path: Path, options: Options) 
         for axes, quantity in [(hot, "factor on the logits\n(1 / temperature)"), (gain, "saved so far\n[nats]")]:
             axes.axhline(1 if axes is hot else 0, color=FAINT, linewidth=0.8, zorder=1)
             position_axis(axes, length, scale)
+            axes.set_ylim(*_at_least(axes.get_ylim(), 0.02 if axes is hot else 1.0))
             finish(axes, x=POSITION if axes is gain else "", y=quantity, scale=scale)
         _draw_reliability(diagram, bars, found, len(settings))
         names = [_text(*each) for each in zip(shown, found, saved[: len(shown)], strict=True)]
@@ -66,6 +67,17 @@ def _saved_line(setting: Setting, scale: str) -> Line:
     return Line(setting.name, places_of(points), mean[points], standard_error(np.stack(each)) if each else None)
 
 
+def _at_least(limits: tuple[float, float], size: float) -> tuple[float, float]:
+    """The same limits, wide enough that rounding is not blown up into a curve.
+
+    Example:
+        >>> _at_least((1.0, 1.0), 0.5), _at_least((0.0, 2.0), 0.5)
+        ((0.75, 1.25), (0.0, 2.0))
+    """
+    more = max(size - (limits[1] - limits[0]), 0) / 2
+    return limits[0] - more, limits[1] + more
+
+
 def _text(setting: Setting, found: Reliability, saved: Line) -> str:
     gain = signed(abs(saved.end)).lstrip("+")
     what = "lost" if saved.end < 0 and gain != "0" else "saved"
@@ -85,6 +97,8 @@ def _draw_reliability(axes: Any, bars: Any, found: Sequence[Reliability], number
         many = each.counts >= FEW
         axes.plot(each.confidence[many], each.accuracy[many], **look | {"linewidth": 1.1})
         for few, marked in [(False, many), (True, filled & ~many)]:
+            if not marked.any():  # an unclipped line of no points would upset the layout
+                continue
             axes.plot(
                 each.confidence[marked], each.accuracy[marked], linestyle="none", marker=MARKS[rank], markersize=4.5,
                 color=look["color"], markerfacecolor="white" if few else look["color"], zorder=4, clip_on=False,

@@ -69,7 +69,7 @@ def limits(lines: Sequence[Line]) -> tuple[float, float, int]:
     if len(lines) > shown:
         top = max(top, float(np.quantile(tops[shown:], 0.75)))
     low = -max(_top(replace(line, y=-line.y)) for line in lines)
-    margin = 0.04 * max(top - low, 1e-9)
+    margin = max(0.04 * (top - low), (1 - (top - low)) / 2)  # at least one nat, that rounding is not blown up
     ends = np.array([_last_finite(line) for line in lines])
     return low - margin, top + margin, int((ends > top + margin).sum())
 

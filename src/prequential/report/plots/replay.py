@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.errors import PreqWarning
+from prequential.errors import PreqError, PreqWarning
 from prequential.methods import Method, ReplayBuffer, ReplayStreams
 from prequential.methods.chunks import Chunks
 from prequential.methods.rebuild import method_from_settings
@@ -43,7 +43,7 @@ def plot_replay(settings: Sequence[Setting], path: Path, options: Options) -> No
     plans = replayed(settings)
     dotted = plans[:MOST_DOT_PANELS]
     with picture(path, 2.5 * len(dotted) + 5.2, 3.6) as figure:
-        *panels, last = figure.subplots(1, len(dotted) + 1, width_ratios=[1] * len(dotted) + [1.25])
+        *panels, last = figure.subplots(1, len(dotted) + 1, width_ratios=[1] * len(dotted) + [1.5])
         for rank, (axes, plan) in enumerate(zip(panels, dotted, strict=True)):
             _draw_dots(axes, plan, rank, is_first=rank == 0)
         _draw_ages(last, plans)
@@ -76,6 +76,10 @@ def replayed(settings: Sequence[Setting]) -> list[Replayed]:
         density = None if law is None else law / np.diff(ages.edges) / law.sum()
         full = name if names.count(name) == 1 else f"{name}\n{length:,} labels, plan seed {seed}"
         found.append(Replayed(full, method, length, ages, density))
+    if not any(plan.ages.counts.any() for plan in found):
+        raise PreqError(
+            f"there is nothing to draw: over {found[0].length:,} labels {found[0].method.name} replays none"
+        )
     return found
 
 
@@ -127,5 +131,5 @@ def _draw_ages(axes: Any, plans: Sequence[Replayed]) -> None:
             law = np.where(plan.law > 0, plan.law, np.nan)
             axes.plot(middle, law, color=COLOURS[rank], linestyle=DASHES[rank], linewidth=1.2, label="its law")
     axes.set(xscale="log", yscale="log")
-    axes.set_ylim(min(plan.ages.density[plan.ages.counts > 0].min() for plan in plans) / 5, None)
+    axes.set_ylim(min(plan.ages.density[plan.ages.counts > 0].min(initial=1) for plan in plans) / 5, None)
     finish(axes, x="age [examples]", y="share of replays per age", scale="log", y_scale="log")

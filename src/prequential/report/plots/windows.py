@@ -43,7 +43,7 @@ def growing_windows(length: int) -> Windows:
 
     Example:
         >>> growing_windows(20).starts.tolist()
-        [0, 8, 10, 12, 14]
+        [0, 8, 10, 13, 16]
     """
     num = max(round(PER_DECADE * np.log10(max(length / FIRST_WINDOW, 1))), 1)
     edges = np.rint(np.geomspace(min(FIRST_WINDOW, length), length, num + 1)).astype(np.int64)

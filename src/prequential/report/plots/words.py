@@ -17,7 +17,7 @@ CHARACTERS_PER_INCH = 17
 def title_of(records: Sequence[Record]) -> str:
     """Data and length, then model and method where all of them share it."""
     first = records[0]
-    parts = [f"{first.data['name']}", f"{first.length:,} labels"]
+    parts = [f"{first.data['name']}", f"{first.length:,} label{'s' * (first.length != 1)}"]
     models = dict.fromkeys(record.model["name"] for record in records)
     methods = dict.fromkeys(record.method["name"] for record in records)
     parts += [", ".join(models)] if len(models) == 1 else []
