@@ -82,7 +82,7 @@ def name_ends(figure: Any, axes: Any, ends: Sequence[tuple[float, str, str, Any]
     """Write names to the right of the axes, each joined to its line's end: (height, text, colour, dashes)."""
     if not ends:
         return
-    figure.draw_without_rendering()  # lays out the figure: only now heights are known
+    figure.get_layout_engine().execute(figure)  # only now heights are known
     tall = axes.get_window_extent().height
     gap = LABEL_SIZE * 1.35 * figure.dpi / 72 / tall
     low, high = axes.transLimits.inverted().transform([(0, 0), (0, 1)])[:, 1]
