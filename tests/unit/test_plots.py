@@ -53,7 +53,7 @@ def test_every_kind_in_three_formats_the_same_bytes_each_time(kind: str, runs: P
         assert content[: len(head)] == head
         assert b"Date" not in content
         if suffix == "svg" or kind == "loss":
-            with mpl.rc_context({"lines.linewidth": 9, "font.size": 30}):  # a user's own style
+            with mpl.rc_context({"font.family": "serif", "xtick.direction": "in"}):  # a user's own style
                 assert pq.plot(kind, runs, tmp_path / f"other.{suffix}").read_bytes() == content
     assert mpl.rcParams["svg.hashsalt"] is None
 
@@ -224,6 +224,8 @@ MISTAKES = [
     ("regret RUN --reference unform -o r.png", "unknown reference 'unform'; did you mean 'uniform'? known: run, "),
     ("loss RUN --axis lin -o r.png", "unknown axis 'lin'; did you mean 'linear'? known: log, linear"),
     ("loss RUN --window 0 -o r.png", "window must be a whole number of at least 1, got 0"),
+    ("loss RUN --reference RUN -o r.png", "loss has no use for --reference; leave it out"),
+    ("replay RUN --axis log -o r.png", "replay has no use for --axis; leave it out"),
     ("loss RUN --smooth 3 -o r.png", "unrecognized options: --smooth"),
     ("pareto FOREIGN -o r.png", "FOREIGN holds no run; name a directory that preq run or preq sweep wrote with --out"),
 ]  # fmt: skip

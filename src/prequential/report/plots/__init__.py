@@ -1,10 +1,12 @@
 """Pictures of runs: regret, loss, curve, calibration, replay and pareto. Reads records only. No torch."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from prequential.errors import PreqError, unknown_name
+from prequential.errors import PreqError, PreqWarning, unknown_name
 from prequential.record import Record
+from prequential.report.pareto import plot_pareto
 from prequential.report.picture import require_picture_path
 from prequential.report.plots.calibration import plot_calibration
 from prequential.report.plots.chosen import Setting, choose, settings_of_runs
@@ -13,6 +15,7 @@ from prequential.report.plots.loss import plot_loss
 from prequential.report.plots.options import Options
 from prequential.report.plots.regret import plot_regret
 from prequential.report.plots.replay import plot_replay
+from prequential.report.runs import gather
 
 KINDS = {
     "regret": "codelength relative to a reference along the sequence, the next-step loss beside it",
@@ -64,6 +67,7 @@ def plot(
     if kind not in KINDS:
         raise unknown_name("kind of picture", kind, KINDS)
     options = Options(reference=reference, axis=axis, window=window, each_seed=each_seed, heldout=heldout)
+    options.require_use(kind)
     path = Path(path)
     require_picture_path(path)
     wanted = [runs] if isinstance(runs, Record | str | Path) else list(runs)
@@ -77,12 +81,6 @@ def plot(
 
 
 def _plot_pareto(runs: Sequence[Record | str | Path], path: Path, *, heldout: bool) -> Path:
-    import warnings
-
-    from prequential.errors import PreqWarning
-    from prequential.report.pareto import plot_pareto
-    from prequential.report.runs import gather
-
     places = [run.path if isinstance(run, Record) else run for run in runs]
     if None in places:
         raise PreqError("pareto draws runs from their directories, got a record that was not saved; save it first")
