@@ -17,6 +17,7 @@ from prequential.report.axes import spread
 from prequential.report.plots import ages as ages_module
 from prequential.report.plots.against import find_reference
 from prequential.report.plots.ages import age_edges, count_ages, expected_ages, trained_at
+from prequential.report.plots.calibration import temperature_line
 from prequential.report.plots.chosen import choose, settings_of_runs
 from prequential.report.plots.lines import cumulative_lines, loss_lines, regret_lines
 from prequential.report.plots.reliability import nats_saved, reliability
@@ -232,6 +233,16 @@ def test_what_differs_besides_the_seed_is_another_setting(records: list[pq.Recor
         replace(records[1], model=first.model | {"width": 2.0}),
     ):
         assert len(settings_of_runs(choose([first, changed]))) == 2
+
+
+def test_a_temperature_lasts_until_the_next_one_and_the_last_to_the_end(records: list[pq.Record]) -> None:
+    one, other = settings_of_runs(choose(records))[0].records()
+    line = temperature_line(settings_of_runs(choose([one, other]))[0])
+    assert line.x.tolist() == [*(one.temperature_positions + 1), 96]
+    both = np.stack([one.temperatures, other.temperatures]).astype(float)
+    assert line.y == pytest.approx(np.append(both.mean(axis=0), both.mean(axis=0)[-1]))
+    assert line.band is not None
+    assert line.band[:-1] == pytest.approx(np.abs(both[0] - both[1]) / 2)
 
 
 def test_saved_nats_end_at_the_difference(records: list[pq.Record], tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def plot_calibration(settings: Sequence[Setting], path: Path, options: Options) 
     length = max(len(setting.outline.nats) for setting in settings)
     with picture(path, 9.6, 4.6) as figure:
         (hot, diagram), (gain, bars) = figure.subplots(2, 2, height_ratios=[2, 1], sharex="col")
-        draw_lines(hot, [_temperature_line(setting, scale) for setting in settings], steps=True)
+        draw_lines(hot, [temperature_line(setting) for setting in settings], steps=True)
         draw_lines(gain, saved)
         for axes, quantity in [(hot, "factor on the logits\n(1 / temperature)"), (gain, "saved so far\n[nats]")]:
             axes.axhline(1 if axes is hot else 0, color=FAINT, linewidth=0.8, zorder=1)
@@ -49,13 +49,14 @@ def plot_calibration(settings: Sequence[Setting], path: Path, options: Options) 
         note(figure, f"ECE: expected calibration error, {NUM_BINS} bins.", hollow, seeds, pooled)
 
 
-def _temperature_line(setting: Setting, scale: str) -> Line:
-    each = [record.temperatures.astype(np.float64) for record in setting.records()]
+def temperature_line(setting: Setting) -> Line:
+    """The factor on the logits from each prediction on; the last one lasts to the end."""
+    each = np.stack([record.temperatures.astype(np.float64) for record in setting.records()])
     positions = next(setting.records()).temperature_positions
-    mean = np.mean(each, axis=0)
-    points = kept(mean)
-    band = standard_error(np.stack(each)[:, points]) if len(each) > 1 else None
-    return Line(setting.name, places_of(positions[points]), mean[points], band)
+    points = kept(each.mean(axis=0))
+    x = np.append(places_of(positions[points]), len(setting.outline.nats))
+    each = each[:, np.append(points, points[-1])]
+    return Line(setting.name, x, each.mean(axis=0), standard_error(each) if len(each) > 1 else None)
 
 
 def _saved_line(setting: Setting, scale: str) -> Line:

@@ -131,5 +131,5 @@ def _draw_ages(axes: Any, plans: Sequence[Replayed]) -> None:
             law = np.where(plan.law > 0, plan.law, np.nan)
             axes.plot(middle, law, color=COLOURS[rank], linestyle=DASHES[rank], linewidth=1.2, label="its law")
     axes.set(xscale="log", yscale="log")
-    axes.set_ylim(min(plan.ages.density[plan.ages.counts > 0].min(initial=1) for plan in plans) / 5, None)
+    axes.set_ylim(min(plan.ages.density[plan.ages.counts > 0].min(initial=1) for plan in plans) / 2, None)
     finish(axes, x="age [examples]", y="share of replays per age", scale="log", y_scale="log")
