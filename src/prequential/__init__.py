@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from prequential.plan import Plan
     from prequential.record import Record, load
     from prequential.report.compare import compare
+    from prequential.report.plots import plot
     from prequential.run import Interrupted, run
     from prequential.sweep import SPACES, sweep
 
@@ -62,6 +63,7 @@ _HOMES = {
     "load_data": "prequential.data.sources:load",
     "mixture": "prequential.mixture",
     "pareto_front": "prequential.pareto",
+    "plot": "prequential.report.plots",
     "prepare": "prequential.data.prepare",
     "regret": "prequential.measure",
     "run": "prequential.run",
@@ -92,6 +94,7 @@ __all__ = [
     "load_data",
     "mixture",
     "pareto_front",
+    "plot",
     "prepare",
     "regret",
     "run",

@@ -21,6 +21,7 @@ COMMANDS = {
     "presets": "settings that belong together, and the codelengths they reached",
     "sweep": "run many trials whose settings are drawn from a space; preq sweep show DIR tells of one",
     "compare": "which run explains the data best, by how much, and how sure one may be",
+    "plot": "pictures of runs: regret, loss, curve, calibration, replay, pareto",
     "pareto": "what runs reached for what they cost: codelength against FLOPs",
 }
 
@@ -35,6 +36,7 @@ _HOMES = {
     "presets": ("prequential.cli.listing", "main_presets"),
     "sweep": ("prequential.cli.sweep", "main_sweep"),
     "compare": ("prequential.cli.compare", "main_compare"),
+    "plot": ("prequential.cli.plot", "main_plot"),
     "pareto": ("prequential.cli.pareto", "main_pareto"),
 }
 

@@ -17,8 +17,8 @@ from rich.text import Text
 
 from prequential.cli.parse import UNSET, PathText, parse
 from prequential.errors import PreqError
-from prequential.report.curve import require_picture_path
 from prequential.report.pareto import plot_pareto, rows_of, write_csv
+from prequential.report.picture import require_picture_path
 from prequential.report.runs import Gathered, Point, gather, shown_of
 
 NAMED = 3

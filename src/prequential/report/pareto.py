@@ -9,7 +9,8 @@ from typing import Any
 
 from prequential.errors import PreqError
 from prequential.files import writing
-from prequential.report.curve import FAINT, INK, require_picture_path
+from prequential.report.colours import FAINT, INK
+from prequential.report.picture import picture
 from prequential.report.runs import Gathered, Point, front_of, places_of, shown_of
 
 STYLES = {
@@ -31,23 +32,17 @@ def plot_pareto(gathered: Gathered, path: str | Path, *, heldout: bool = False) 
     Every run is a dot. A line in a method's colour is the best that its runs reached for at most so many FLOPs; the
     broad grey line is the front of all runs.
     """
-    from matplotlib.figure import Figure  # slow to import, needed only here
-
     path = Path(path)
-    require_picture_path(path)
     panels = [which for which in ([False, True] if heldout else [False]) if gathered.front(heldout=which)]
     if not panels:
         raise PreqError("there is nothing to draw: no run has a codelength or a held-out error")
-    figure = Figure(figsize=(5.4 * len(panels) + 0.6, 4.2), layout="constrained")
-    for number, which in enumerate(panels, start=1):
-        _draw(figure.add_subplot(1, len(panels), number), gathered.points, heldout=which)
     first = gathered.points[0]
     models = sorted({point.model for point in gathered.points})
     names = ", ".join(models[:3]) + (", …" if len(models) > 3 else "")
-    figure.suptitle(f"{first.data} · {first.length:,} labels · {names}", fontsize=11)
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
+    with picture(path, 5.4 * len(panels) + 0.6, 4.2) as figure:
+        for number, which in enumerate(panels, start=1):
+            _draw(figure.add_subplot(1, len(panels), number), gathered.points, heldout=which)
+        figure.suptitle(f"{first.data} · {first.length:,} labels · {names}", fontsize=11)
     return path
 
 

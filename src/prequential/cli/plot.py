@@ -1,0 +1,70 @@
+"""`preq plot KIND RUN… -o FILE`: pictures of runs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from prequential.cli.parse import UNSET, Count, PathText, Word, parse
+from prequential.errors import PreqError, unknown_name
+from prequential.report.picture import require_picture_path
+from prequential.report.plots import KINDS, plot
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotFlags:
+    """Draw runs into a PNG, SVG or PDF file; needs the saved runs alone.
+
+    regret: codelength relative to a reference along the sequence, next-step loss beside it; loss: next-step loss;
+    curve: codelength; calibration: temperature, nats it saved, reliability diagram; replay: what was replayed at
+    which age, from the plan; pareto: codelength against FLOPs.
+
+    `preq plot regret runs/lenet runs/mlp2 -o regret.png`
+    """
+
+    kind: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="KIND", help_behavior_hint="")]
+    """regret, loss, curve, calibration, replay or pareto."""
+    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")]
+    """Runs or folders of runs; runs that differ only in the seed become one line with a band."""
+    output: Annotated[PathText, tyro.conf.arg(aliases=("-o",), help_behavior_hint="(required)")] = None
+    """The picture; its name ends in .png, .svg or .pdf."""
+    reference: Annotated[PathText, tyro.conf.arg(help_behavior_hint="(default: the shortest code)")] = None
+    """For regret: the run to compare with, the name of a line, or uniform, frequencies, previous."""
+    axis: Annotated[Word, tyro.conf.arg(help_behavior_hint="(default: log; for a stream in its order linear)")] = None
+    """How positions are spaced: log or linear."""
+    window: Annotated[Count, tyro.conf.arg(help_behavior_hint="(default: grows with the position, or length / 50)")] = (
+        None
+    )
+    """Labels over which the loss is averaged."""
+    each_seed: Annotated[bool, UNSET] = False
+    """A line for each run, no means over seeds."""
+    heldout: Annotated[bool, UNSET] = False
+    """For pareto: also the held-out error."""
+
+
+def main_plot(arguments: list[str]) -> int:
+    """Parse, draw, say where."""
+    words = [word for word in arguments if not word.startswith("-")]
+    if not words and not {"-h", "--help"} & set(arguments):
+        raise PreqError(f"preq plot needs a kind of picture: {', '.join(KINDS)}; see preq plot --help")
+    flags = parse(PlotFlags, "plot", arguments)
+    if flags.kind not in KINDS:
+        raise unknown_name("kind of picture", flags.kind, KINDS)
+    if not flags.runs:
+        raise PreqError(f"preq plot {flags.kind} needs at least one run; name directories of runs")
+    if flags.output is None:
+        raise PreqError(f"preq plot needs a file for the picture; add -o {flags.kind}.png (or .svg, .pdf)")
+    require_picture_path(Path(flags.output))
+    path = plot(
+        flags.kind,
+        flags.runs,
+        flags.output,
+        reference=flags.reference,
+        axis=flags.axis,
+        window=flags.window,
+        each_seed=flags.each_seed,
+        heldout=flags.heldout,
+    )
+    print(f"picture: {path}")
+    return 0

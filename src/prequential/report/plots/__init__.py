@@ -1,0 +1,90 @@
+"""Pictures of runs: regret, loss, curve, calibration, replay and pareto. Reads records only. No torch."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from prequential.errors import PreqError, PreqWarning, unknown_name
+from prequential.record import Record
+from prequential.report.pareto import plot_pareto
+from prequential.report.picture import require_picture_path
+from prequential.report.plots.calibration import plot_calibration
+from prequential.report.plots.chosen import Setting, choose, settings_of_runs
+from prequential.report.plots.curves import plot_curves
+from prequential.report.plots.loss import plot_loss
+from prequential.report.plots.options import Options
+from prequential.report.plots.regret import plot_regret
+from prequential.report.plots.replay import plot_replay
+from prequential.report.runs import gather
+
+KINDS = {
+    "regret": "codelength relative to a reference along the sequence, the next-step loss beside it",
+    "loss": "next-step loss along the sequence, smoothed",
+    "curve": "codelength along the sequence, the next-step loss beside it",
+    "calibration": "temperature along the sequence, what it saved, and how far confidence can be trusted",
+    "replay": "which examples were replayed at which age, from the plan alone",
+    "pareto": "codelength against FLOPs",
+}
+_DRAWN: dict[str, Callable[[Sequence[Setting], Path, Options], None]] = {
+    "regret": plot_regret,
+    "loss": plot_loss,
+    "curve": plot_curves,
+    "calibration": plot_calibration,
+    "replay": plot_replay,
+}
+Runs = Record | str | Path | Sequence[Record | str | Path]
+
+
+def plot(
+    kind: str,
+    runs: Runs,
+    path: str | Path,
+    *,
+    reference: Record | str | Path | None = None,
+    axis: str | None = None,
+    window: int | None = None,
+    each_seed: bool = False,
+    heldout: bool = False,
+) -> Path:
+    """Draw runs and write the picture as PNG, SVG or PDF, whichever the name ends in.
+
+    Args:
+        kind: one of `KINDS`: regret, loss, curve, calibration, replay, pareto.
+        runs: records, run directories or folders of runs.
+        path: the file.
+        reference: for `regret`, the run to compare with, the name of a line, or a simple code of the labels:
+            "uniform", "frequencies", "previous"; default: the shortest code, for a single run "uniform".
+        axis: how positions are spaced, "log" or "linear"; default: logarithmic, linear for the order of a stream.
+        window: labels over which the loss is averaged; default: growing with the position on a logarithmic axis,
+            else a fiftieth of the sequence.
+        each_seed: a line for each run, where seeds of one setting would become their mean with a band.
+        heldout: for `pareto`, also the held-out error.
+
+    Raises:
+        PreqError: for an unknown kind, a file that cannot be written, runs that cannot be compared, or without a
+            codelength.
+    """
+    if kind not in KINDS:
+        raise unknown_name("kind of picture", kind, KINDS)
+    options = Options(reference=reference, axis=axis, window=window, each_seed=each_seed, heldout=heldout)
+    options.require_use(kind)
+    path = Path(path)
+    require_picture_path(path)
+    wanted = [runs] if isinstance(runs, Record | str | Path) else list(runs)
+    if kind == "pareto":
+        return _plot_pareto(wanted, path, heldout=heldout)
+    if kind == "regret" and (isinstance(reference, Record) or (reference is not None and Path(reference).is_dir())):
+        wanted.append(reference)
+    settings = settings_of_runs(choose(wanted), each_seed=each_seed)
+    _DRAWN[kind](settings, path, options)
+    return path
+
+
+def _plot_pareto(runs: Sequence[Record | str | Path], path: Path, *, heldout: bool) -> Path:
+    places = [run.path if isinstance(run, Record) else run for run in runs]
+    if None in places:
+        raise PreqError("pareto draws runs from their directories, got a record that was not saved; save it first")
+    gathered = gather([place for place in places if place is not None], heldout=heldout)
+    for reason, paths in gathered.left_out.items():
+        warnings.warn(f"left out {len(paths):,} {reason}: {', '.join(paths[:3])}", PreqWarning, stacklevel=3)
+    return plot_pareto(gathered, path, heldout=heldout)

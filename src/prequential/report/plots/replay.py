@@ -1,0 +1,135 @@
+"""`replay`: what was replayed when, and how old it was. From the plan alone."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prequential.errors import PreqError, PreqWarning
+from prequential.methods import Method, ReplayBuffer, ReplayStreams
+from prequential.methods.chunks import Chunks
+from prequential.methods.rebuild import method_from_settings
+from prequential.report.axes import finish
+from prequential.report.colours import COLOURS, DASHES, GREY
+from prequential.report.picture import picture
+from prequential.report.plots.ages import NUM_PIECES, Ages, count_ages, expected_ages
+from prequential.report.plots.calibration import MARKS
+from prequential.report.plots.chosen import Setting
+from prequential.report.plots.options import Options
+from prequential.report.plots.words import note
+
+MOST_PLANS = 5
+MOST_DOT_PANELS = 3
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The replays of one plan."""
+
+    name: str
+    method: Method
+    length: int
+    ages: Ages
+    law: NDArray[np.float64] | None
+    """The density that the method's own law gives."""
+
+
+def plot_replay(settings: Sequence[Setting], path: Path, options: Options) -> None:
+    """Left what was replayed when, a panel for each plan; right how often which age was replayed."""
+    plans = replayed(settings)
+    dotted = plans[:MOST_DOT_PANELS]
+    with picture(path, 2.5 * len(dotted) + 5.2, 3.6) as figure:
+        *panels, last = figure.subplots(1, len(dotted) + 1, width_ratios=[1] * len(dotted) + [1.5])
+        for rank, (axes, plan) in enumerate(zip(panels, dotted, strict=True)):
+            _draw_dots(axes, plan, rank, is_first=rank == 0)
+        _draw_ages(last, plans)
+        first = settings[0].outline
+        figure.suptitle(f"{first.data['name']} · {plans[0].length:,} labels · replay, from the plan", fontsize=10)
+        marks = [axes for axes in last.get_lines() if not str(axes.get_label()).startswith("_")]
+        labels = [str(line.get_label()) for line in marks]
+        figure.legend(marks, labels, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6)
+        is_streams = any(isinstance(plan.method, ReplayStreams) for plan in plans)
+        scatter = "A stream keeps its age until it goes back to 0, so that one run scatters around its law."
+        note(figure, sampled(plans), scatter if is_streams else "")
+
+
+def replayed(settings: Sequence[Setting]) -> list[Replayed]:
+    """The plans of the runs, each once; the best runs' where there are many."""
+    plans: dict[tuple[str, int, int], Method] = {}
+    for setting in settings:
+        record = setting.outline
+        method = method_from_settings(record.method)
+        plans.setdefault((repr(method), record.length, record.seeds["plan_seed"]), method)
+    if len(plans) > MOST_PLANS:
+        text = f"{len(plans):,} different plans; those of the {MOST_PLANS} shortest codes are drawn"
+        warnings.warn(text, PreqWarning, stacklevel=4)
+    chosen = list(plans.items())[:MOST_PLANS]
+    names = [describe(method) for _, method in chosen]
+    found = []
+    for name, ((_, length, seed), method) in zip(names, chosen, strict=True):
+        ages = count_ages(method, length, seed)
+        law = expected_ages(method, length, ages.edges)
+        density = None if law is None else law / np.diff(ages.edges) / law.sum()
+        full = name if names.count(name) == 1 else f"{name}\n{length:,} labels, plan seed {seed}"
+        found.append(Replayed(full, method, length, ages, density))
+    if not any(plan.ages.counts.any() for plan in found):
+        raise PreqError(
+            f"there is nothing to draw: over {found[0].length:,} labels {found[0].method.name} replays none"
+        )
+    return found
+
+
+def describe(method: Method) -> str:
+    """What decides about replay.
+
+    Example:
+        >>> describe(ReplayStreams(num_streams=25))
+        'MI/RS, 25 streams\\nuniform ages'
+    """
+    if isinstance(method, ReplayStreams):
+        law = type(method.age_law).__name__.lower()
+        scale = getattr(method.age_law, "scale", None)
+        ages = f"{law} ages" if scale is None else f"{law} ages, scale {scale:,g}"
+        return f"{method.title}, {method.num_streams} streams\n{ages}"
+    if isinstance(method, ReplayBuffer):
+        held = "unbounded" if method.capacity is None else f"{method.replacement}, {method.capacity:,} examples"
+        return f"{method.title}, {method.num_replays} replays\n{held}"
+    if isinstance(method, Chunks):
+        return f"{method.title}, {method.epochs} epochs\nper split point"
+    return method.title
+
+
+def sampled(plans: Sequence[Replayed]) -> str:
+    """What was not read or drawn whole."""
+    share = min(plan.ages.share for plan in plans)
+    counted = "All replays are counted"
+    if share < 1:
+        counted = f"Replays are counted over {100 * share:.2g} % of the sequence, in {NUM_PIECES} equally spaced pieces"
+    return counted + (", a few of them are drawn as dots." if max(plan.ages.dot_step for plan in plans) > 1 else ".")
+
+
+def _draw_dots(axes: Any, plan: Replayed, rank: int, *, is_first: bool) -> None:
+    axes.plot([0, plan.length], [0, plan.length], color=GREY, linewidth=0.8)
+    axes.plot(*plan.ages.dots.T, linestyle="none", marker=".", markersize=1.6, color=COLOURS[rank], markeredgewidth=0)
+    axes.set(xlim=(0, plan.length), ylim=(0, plan.length))
+    axes.set_title(plan.name, fontsize=8)
+    finish(axes, x="labels revealed", y="position replayed" if is_first else "", scale="linear", most=3)
+
+
+def _draw_ages(axes: Any, plans: Sequence[Replayed]) -> None:
+    for rank, plan in enumerate(plans):
+        middle = np.sqrt(plan.ages.edges[:-1] * (plan.ages.edges[1:] - 1.0))
+        density = np.where(plan.ages.counts > 0, plan.ages.density, np.nan)
+        look = {"color": COLOURS[rank], "marker": MARKS[rank], "markersize": 4, "markeredgewidth": 0}
+        joined = DASHES[rank] if plan.law is None else "none"
+        axes.plot(middle, density, **look, linestyle=joined, linewidth=1, label=plan.name)
+        if plan.law is not None:
+            law = np.where(plan.law > 0, plan.law, np.nan)
+            axes.plot(middle, law, color=COLOURS[rank], linestyle=DASHES[rank], linewidth=1.2, label="its law")
+    axes.set(xscale="log", yscale="log")
+    axes.set_ylim(min(plan.ages.density[plan.ages.counts > 0].min(initial=1) for plan in plans) / 2, None)
+    finish(axes, x="age [examples]", y="share of replays per age", scale="log", y_scale="log")
