@@ -3,7 +3,8 @@
 `prequential.sweep` is the function; what a space is written with is imported from here.
 """
 
-from prequential.sweep.conduct import SweepInterrupted, SweepProgress, sweep
+from prequential.sweep.conduct import sweep
+from prequential.sweep.conductor import SweepInterrupted, SweepProgress
 from prequential.sweep.distributions import Choice, LogUniform, Uniform
 from prequential.sweep.spaces import SPACES, Space
 from prequential.sweep.summary import Summary, TrialResult, summarise
