@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_WAIT_POLICY := passive
 
-.PHONY: demo test bench bench-gpu install clean
+.PHONY: demo test test-postgres bench bench-gpu install clean
 
 install: .venv/installed
 
@@ -23,6 +23,12 @@ test: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest --numprocesses 2
+
+# a real server; needs Debian's packages and the right to install them
+test-postgres: install
+	ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || apt-get install --yes --no-install-recommends postgresql
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[postgres]'
+	$(BIN)/pytest tests/unit/test_postgres.py -rs
 
 bench: install
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'

@@ -6,6 +6,7 @@
 from prequential.sweep.conduct import sweep
 from prequential.sweep.conductor import SweepInterrupted, SweepProgress
 from prequential.sweep.distributions import Choice, LogUniform, Uniform
+from prequential.sweep.ray_executor import RayTasks
 from prequential.sweep.spaces import SPACES, Space
 from prequential.sweep.summary import Summary, TrialResult, summarise
 
@@ -13,6 +14,7 @@ __all__ = [
     "SPACES",
     "Choice",
     "LogUniform",
+    "RayTasks",
     "Space",
     "Summary",
     "SweepInterrupted",

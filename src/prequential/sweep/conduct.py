@@ -16,6 +16,7 @@ from prequential.sweep.conductor import Conductor, SweepProgress
 from prequential.sweep.execute import Executor, InThisProcess, Processes
 from prequential.sweep.home import SweepHome
 from prequential.sweep.pruning import Rule
+from prequential.sweep.ray_executor import RayTasks
 from prequential.sweep.sampling import RANDOM, make_sampler
 from prequential.sweep.spaces import Resolved, Space, find_space, on_grid, require_space
 from prequential.sweep.storage import storage_url
@@ -111,6 +112,8 @@ def sweep(
         require_count(name, count)
     require_number("width", width, above=0)
     require_number("grace_seconds", grace_seconds, above=0)
+    if isinstance(executor, RayTasks):
+        executor.require_device(device)
     seed = whole_seed("seed", seed)
     make_sampler(sampler, chosen, seed, 0)
     run_settings = {

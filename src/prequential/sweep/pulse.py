@@ -2,8 +2,8 @@
 
 import contextlib
 import threading
-import time
 import uuid
+from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Pulse:
     def __init__(self, study: "Study", mark: str, grace_seconds: float) -> None:
         self._study, self._mark, self._grace = study, mark, grace_seconds
         self._heard: dict[str, tuple[object, float]] = {}
-        self._last_look = time.monotonic()
+        self._last_look = monotonic()
         self._lock, self._closed = threading.Lock(), threading.Event()
         self.beat()
         self._thread = threading.Thread(target=self._go, name="pulse", daemon=True)
@@ -46,7 +46,7 @@ class Pulse:
         self._note({key[len(SIGN) :]: value for key, value in attributes.items() if key.startswith(SIGN)})
 
     def _note(self, signs: dict[str, object]) -> None:
-        now = time.monotonic()
+        now = monotonic()
         with self._lock:
             if now - self._last_look > self._grace / 2:  # we were away ourselves, and know nothing of the time between
                 self._heard = {mark: (sign, now) for mark, (sign, _) in self._heard.items()}
@@ -58,7 +58,7 @@ class Pulse:
     def is_silent(self, mark: str) -> bool:
         """Whether that directory has given no sign for the grace time. One never heard of is listened for from now."""
         with self._lock:
-            _, since = self._heard.setdefault(mark, (None, time.monotonic()))
+            _, since = self._heard.setdefault(mark, (None, monotonic()))
             return self._last_look - since > self._grace
 
     def close(self) -> None:

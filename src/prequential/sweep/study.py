@@ -6,10 +6,10 @@ signs of life; the trials of one that has fallen silent are taken over by the ot
 the study, so that its directory can run it again, until it has failed too often.
 """
 
-import time
 from collections import deque
 from dataclasses import asdict
 from pathlib import Path
+from time import sleep, time_ns
 from typing import TYPE_CHECKING, Any
 
 from prequential.files import digest_of
@@ -141,7 +141,7 @@ class Trials:
                 return True
             if self._pulse is None or not self._of_others(trials):
                 return False
-            time.sleep(min(self._pulse.seconds, 1.0))
+            sleep(min(self._pulse.seconds, 1.0))
         return False
 
     def _claim(self, trial: "Trial") -> Claim:
@@ -196,4 +196,4 @@ class Trials:
 
 def new_mark(directory: Path) -> str:
     """A mark that no other directory has."""
-    return digest_of(f"{directory.absolute()} {time.time_ns()}".encode())[:16]
+    return digest_of(f"{directory.absolute()} {time_ns()}".encode())[:16]
