@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -35,11 +36,11 @@ def command(tmp_path: Path, *more: str) -> list[str]:
     return [*flags.split(), "--checkpoint-seconds", "0", *more]
 
 
-def start(arguments: list[str], token: str) -> "subprocess.Popen[str]":
+def start(arguments: list[str], token: str, home: Path) -> "subprocess.Popen[str]":
+    """A sweep with a home of its own: Ray keeps there what protects a local cluster from others."""
     line = [sys.executable, "-m", "prequential.cli", *arguments]
-    return subprocess.Popen(
-        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {TOKEN: token}
-    )  # fmt: skip
+    environment = os.environ | {TOKEN: token, "HOME": str(home)}
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
 def processes(token: str) -> Iterator[int]:
@@ -72,7 +73,7 @@ def saved(out: Path) -> list[Path]:
 def test_trials_survive_a_stop_and_the_death_of_a_worker(tmp_path: Path) -> None:
     out, token = tmp_path / "s", uuid.uuid4().hex
     ray = ["--ray", "local", "--ray-cpus", "0.5", "--jobs", "2", "--out", str(out)]
-    process = start(command(tmp_path, *ray), token)
+    process = start(command(tmp_path, *ray), token, tmp_path)
     wait_for(lambda: len(saved(out)) == 2, process)
     process.send_signal(signal.SIGTERM)
     told, said = process.communicate(timeout=60)
@@ -82,7 +83,7 @@ def test_trials_survive_a_stop_and_the_death_of_a_worker(tmp_path: Path) -> None
     assert len(stopped) == 2
     assert all(0 < len(pq.load(run).nats) < 640 for run in stopped)
 
-    process = start(command(tmp_path, *ray, "--resume", "--json"), token)
+    process = start(command(tmp_path, *ray, "--resume", "--json"), token, tmp_path)
     killed = 0
 
     def kill_one() -> bool:
@@ -108,6 +109,17 @@ def test_trials_survive_a_stop_and_the_death_of_a_worker(tmp_path: Path) -> None
     while left := list(processes(token)):
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
+
+
+@needs_ray
+def test_a_cluster_that_is_not_there_is_told_at_once(tmp_path: Path, capsys: Any) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        assert main(command(tmp_path, "--out", str(tmp_path / "s"), "--ray", address)) == 2
+    told = capsys.readouterr()
+    assert f"Ray cannot be reached at {address}" in told.err
+    assert (told.out, told.err.count("\n")) == ("", 1)
 
 
 def test_what_ray_cannot_do_is_refused(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import signal
+import socket
 import sys
 import threading
 import time
@@ -25,6 +26,7 @@ from prequential.sweep.trials import TrialRunner, Work
 LOCAL = "local"
 SECONDS_BETWEEN_COUNTS = 5.0
 """Machines may join a cluster or leave it."""
+SECONDS_TO_ANSWER = 10.0
 SENT_VARIABLES = ("PREQ_DATA", "OMP_WAIT_POLICY")
 
 
@@ -179,18 +181,26 @@ def _connected(address: str) -> Iterator[Any]:
         return
     with _quiet():
         try:
+            _require_answer(address)
             with _own_handlers():
                 options: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
         except Exception as error:  # Ray has many, and none is ours
             ray.shutdown()
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
             where = "cannot be started on this machine" if address == LOCAL else f"cannot be reached at {address}"
-            raise PreqError(f"Ray {where}: {reason}") from error
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise PreqError(f"Ray {where} ({reason})") from error
         try:
             yield ray
         finally:
             ray.shutdown()
+
+
+def _require_answer(address: str) -> None:
+    """Notice at once, not after Ray's two minutes, that nobody is there."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdecimal() and "/" not in host:
+        socket.create_connection((host, int(port)), SECONDS_TO_ANSWER).close()
 
 
 @contextlib.contextmanager
