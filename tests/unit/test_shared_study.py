@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 import prequential as pq
 from prequential.cli import main
@@ -150,6 +152,7 @@ def test_a_trial_whose_taker_was_killed_before_it_could_sign_is_taken_over(machi
 def test_one_who_was_away_himself_takes_nobody_for_dead(machines: Machines) -> None:
     mine, other = machines.begin("mine", 1), machines.begin("other", 1)
     assert other.take() is not None
+    machines.sleep(GRACE / 8)
     machines.alive.remove(other)
     machines.sleep(10 * GRACE)  # the database, or this machine, was away for long
     assert mine.take() is None
@@ -191,6 +194,27 @@ def test_a_run_that_others_have_taken_over_does_not_count_here(tmp_path: Path) -
     set_aside(tmp_path / "s", 1)  # twice does no harm
     with pytest.raises(PreqError, match="grace_seconds must be a number above 0, got 0"):
         pq.sweep(tiny, blobs(32), METHOD, **arguments | {"out": tmp_path / "t"}, storage=storage, grace_seconds=0)
+
+
+def test_tables_that_others_have_just_made_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    really, failures = optuna.storages.RDBStorage, [
+        IntegrityError("INSERT", {}, Exception("pg_type_typname_nsp_index")),
+        RuntimeError("relation \"studies\" already exists"),
+    ]  # fmt: skip
+
+    def storage(*arguments: Any, **more: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return really(*arguments, **more)
+
+    monkeypatch.setattr(optuna.storages, "RDBStorage", storage)
+    assert open_study(url_of(tmp_path), "shared", create=True).trials == []
+    failures.append(RuntimeError("no such host"))
+    with pytest.raises(PreqError, match=r"cannot be used \(RuntimeError: no such host\)"):
+        open_study(url_of(tmp_path), "shared", create=True)
+    failures.append(ModuleNotFoundError("No module named 'psycopg'"))
+    with pytest.raises(PreqError, match=r"its driver is not installed; pip install 'prequential\[postgres\]'"):
+        open_study(url_of(tmp_path), "shared", create=True)
 
 
 TAKER = """
