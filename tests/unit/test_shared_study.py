@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import optuna
 import pytest
 from sqlalchemy.exc import IntegrityError
 
@@ -152,8 +151,8 @@ def test_a_trial_whose_taker_was_killed_before_it_could_sign_is_taken_over(machi
 def test_one_who_was_away_himself_takes_nobody_for_dead(machines: Machines) -> None:
     mine, other = machines.begin("mine", 1), machines.begin("other", 1)
     assert other.take() is not None
-    machines.sleep(GRACE / 8)
     machines.alive.remove(other)
+    machines.sleep(GRACE / 8)
     machines.sleep(10 * GRACE)  # the database, or this machine, was away for long
     assert mine.take() is None
     machines.sleep_long()
@@ -196,18 +195,31 @@ def test_a_run_that_others_have_taken_over_does_not_count_here(tmp_path: Path) -
         pq.sweep(tiny, blobs(32), METHOD, **arguments | {"out": tmp_path / "t"}, storage=storage, grace_seconds=0)
 
 
-def test_tables_that_others_have_just_made_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    really, failures = optuna.storages.RDBStorage, [
-        IntegrityError("INSERT", {}, Exception("pg_type_typname_nsp_index")),
-        RuntimeError("relation \"studies\" already exists"),
-    ]  # fmt: skip
+def test_a_sweep_ends_when_all_trials_are_over_also_those_of_the_dead(tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"space": SPACE, "seed": 0, "out": tmp_path / "s", "storage": url_of(tmp_path)}
+    pq.sweep(tiny, blobs(32), METHOD, **arguments, trials=1)
+    name = json.loads((tmp_path / "s/sweep.json").read_text())["study"]
+    dead = Trials(
+        url_of(tmp_path), name, space=SPACE, seed=0, sampler="random", mark="dead", limit=2, grace_seconds=60.0
+    )
+    assert numbers(dead) == [1]
+    dead.close()
+    summary = pq.sweep(tiny, blobs(32), METHOD, **arguments, trials=2, resume=True, grace_seconds=1.0)
+    assert summary.counts["finished"] == 2
+    assert (tmp_path / "s/trials/00001/record.json").exists()
 
-    def storage(*arguments: Any, **more: Any) -> Any:
+
+def test_tables_that_others_have_just_made_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, failures = sys.modules["prequential.sweep.storage"], list[Exception]()
+    failures += [IntegrityError("INSERT", {}, Exception("pg_type")), RuntimeError("table studies already exists")]
+    really = module._open_storage
+
+    def storage(url: str, *, exclusive: bool) -> Any:
         if failures:
             raise failures.pop()
-        return really(*arguments, **more)
+        return really(url, exclusive=exclusive)
 
-    monkeypatch.setattr(optuna.storages, "RDBStorage", storage)
+    monkeypatch.setattr(module, "_open_storage", storage)
     assert open_study(url_of(tmp_path), "shared", create=True).trials == []
     failures.append(RuntimeError("no such host"))
     with pytest.raises(PreqError, match=r"cannot be used \(RuntimeError: no such host\)"):
