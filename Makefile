@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_WAIT_POLICY := passive
 
-.PHONY: demo test docs bench bench-gpu install clean
+.PHONY: demo test test-postgres docs bench bench-gpu install clean
 
 install: .venv/installed
 
@@ -29,6 +29,12 @@ test: install
 docs: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "the site is in site/index.html"
+
+# a real server; needs Debian's packages and the right to install them
+test-postgres: install
+	ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || apt-get install --yes --no-install-recommends postgresql
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[postgres]'
+	$(BIN)/pytest tests/unit/test_postgres.py -rs
 
 bench: install
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'

@@ -20,8 +20,13 @@ BLOCK_TORCH = (
     "pass"
 )
 SOURCE = Path(pq.__file__).parent
-READING_COMMANDS = [["compare", "RUNS"], ["compare", "RUNS", "--json", "--csv", "OUT.csv"], ["compare", "--help"],
-                    ["plot", "regret", "RUNS", "-o", "OUT.svg"], ["plot", "replay", "RUNS", "-o", "OUT.png"]]  # fmt: skip
+READING_COMMANDS = [
+    ["compare", "RUNS"],
+    ["compare", "RUNS", "--json", "--csv", "OUT.csv"],
+    ["compare", "--help"],
+    ["plot", "regret", "RUNS", "-o", "OUT.svg"],
+    ["plot", "replay", "RUNS", "-o", "OUT.png"],
+]
 """What must work where there is no torch; RUNS is a folder of two runs, OUT a path to write to."""
 
 

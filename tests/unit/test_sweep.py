@@ -294,7 +294,7 @@ def test_trials_that_agree_are_handed_over_as_stacks(tmp_path: Path, monkeypatch
 
 
 def trials_of(url: str, mark: str, limit: int) -> Trials:
-    settings: dict[str, Any] = {"space": SPACE, "seed": 0, "sampler": "random", "is_shared": True}
+    settings: dict[str, Any] = {"space": SPACE, "seed": 0, "sampler": "random", "grace_seconds": 60.0}
     return Trials(url, "shared", mark=mark, limit=limit, **settings)
 
 

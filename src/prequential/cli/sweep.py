@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import Job, JobFlags, job_from
-from prequential.cli.parse import UNSET, Count, Real, Text, Whole, Word, default, parse
+from prequential.cli.parse import UNSET, Count, Number, Real, Text, Whole, Word, default, parse
 from prequential.cli.settings import METHOD_FLAGS, RECIPE_FLAGS
 from prequential.errors import PreqError
 
@@ -36,8 +36,15 @@ class Sweep(JobFlags):
     """How many trials in all; more than before extend a sweep that is resumed."""
     resume: Annotated[bool, UNSET] = False
     """Go on with the sweep in --out, or begin it."""
-    jobs: Whole = 1
-    """Worker processes."""
+    jobs: Annotated[Count, default("1; with --ray as many as there is room for")] = None
+    """Worker processes, or Ray tasks at once."""
+    ray: Annotated[Word, default("off")] = None
+    """Run the trials as Ray tasks: the address of a cluster, such as HOST:6379 or auto, or local for one on this
+    machine. All its machines must see --out (and files that are named) under the same path."""
+    ray_cpus: Annotated[Number, default("--threads")] = None
+    """CPU cores of each Ray task, also a part of one."""
+    ray_gpus: Annotated[Number, default("1 with --device cuda, else 0")] = None
+    """GPUs of each Ray task, also a part of one, such as 0.25: four tasks then share a GPU."""
     sampler: Text = "random"
     """random (the paper's; the same draws whatever happens), or Optuna's: tpe, gp, cma-es, qmc, nsga2, brute-force."""
     prune: Annotated[Word, default("off")] = None
@@ -48,7 +55,10 @@ class Sweep(JobFlags):
     grid: Whole = 5
     """With --stack: how many values the number of streams, the batch size and the width are drawn from."""
     storage: Annotated[Word, default("a file in --out")] = None
-    """Where the study is kept, such as postgresql://HOST/DATABASE: machines that share it share the trials."""
+    """Where the study is kept, such as postgresql://HOST/DATABASE: the same command with its own --out on each of
+    several machines shares the trials, and ends when all are done."""
+    grace_seconds: Real = 120.0
+    """With --storage: trials of a machine that has given no sign of life for so long are run by the others."""
     threads: Text = "1"
     """CPU threads of each job."""
     seed: Whole = 0
@@ -116,9 +126,23 @@ def _print(summary: Any, top: int, as_json: bool) -> None:
 def _arguments(flags: Sweep, job: Job) -> dict[str, Any]:
     """What `sweep` takes besides model and data."""
     given = job.arguments() | {"space": _space(flags, job)}
-    for name in ("out", "trials", "resume", "jobs", "sampler", "prune", "stack", "grid", "storage"):
+    for name in ("out", "trials", "resume", "sampler", "prune", "stack", "grid", "storage", "grace_seconds"):
         given[name] = getattr(flags, name)
-    return given | {"checkpoint_seconds": flags.checkpoint_seconds}
+    given |= {"checkpoint_seconds": flags.checkpoint_seconds, "jobs": 1 if flags.jobs is None else flags.jobs}
+    return given | {"executor": _ray_tasks(flags)}
+
+
+def _ray_tasks(flags: Sweep) -> Any:
+    if flags.ray is None:
+        for flag in ("ray_cpus", "ray_gpus"):
+            if getattr(flags, flag) is not None:
+                raise PreqError(f"--{flag.replace('_', '-')} has no meaning without --ray")
+        return None
+    from prequential.sweep import RayTasks
+
+    gpus = float(flags.device.startswith("cuda")) if flags.ray_gpus is None else flags.ray_gpus
+    cpus = float(flags.threads) if flags.ray_cpus is None else flags.ray_cpus
+    return RayTasks(flags.ray, cpus=cpus, gpus=gpus, most=flags.jobs)
 
 
 def _loader(flags: Sweep) -> Any:

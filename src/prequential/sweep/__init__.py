@@ -3,8 +3,10 @@
 `prequential.sweep` is the function; what a space is written with is imported from here.
 """
 
-from prequential.sweep.conduct import SweepInterrupted, SweepProgress, sweep
+from prequential.sweep.conduct import sweep
+from prequential.sweep.conductor import SweepInterrupted, SweepProgress
 from prequential.sweep.distributions import Choice, LogUniform, Uniform
+from prequential.sweep.ray_executor import RayTasks
 from prequential.sweep.spaces import SPACES, Space
 from prequential.sweep.summary import Summary, TrialResult, summarise
 
@@ -12,6 +14,7 @@ __all__ = [
     "SPACES",
     "Choice",
     "LogUniform",
+    "RayTasks",
     "Space",
     "Summary",
     "SweepInterrupted",

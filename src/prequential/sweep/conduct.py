@@ -1,9 +1,7 @@
 """A sweep from beginning to end: claim trials, have them executed, write down what became of them."""
 
 import contextlib
-import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +12,11 @@ from prequential.methods import Method, ReplayStreams
 from prequential.record import claim
 from prequential.settings import plain_value, settings_of
 from prequential.signals import StopRequest
-from prequential.sweep.claims import Outcome
+from prequential.sweep.conductor import Conductor, SweepProgress
 from prequential.sweep.execute import Executor, InThisProcess, Processes
 from prequential.sweep.home import SweepHome
-from prequential.sweep.pruning import REGRET, Rule, note_best
+from prequential.sweep.pruning import Rule
+from prequential.sweep.ray_executor import RayTasks
 from prequential.sweep.sampling import RANDOM, make_sampler
 from prequential.sweep.spaces import Resolved, Space, find_space, on_grid, require_space
 from prequential.sweep.storage import storage_url
@@ -28,27 +27,6 @@ from prequential.sweep.trials import Loader, Work
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
     from prequential.models import ModelFactory
-
-
-@dataclass(frozen=True)
-class SweepProgress:
-    """Where a sweep stands."""
-
-    done: int
-    """Trials that have come to an end, in this sweep or one it goes on with."""
-    trials: int
-    best: float | None
-    """The shortest codelength so far."""
-    outcome: Outcome | None = None
-    """What has just come to an end."""
-
-
-class SweepInterrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM: the trials that were running have saved their state."""
-
-    def __init__(self, signal_number: int) -> None:
-        super().__init__("the sweep was stopped; resume goes on")
-        self.signal_number = signal_number
 
 
 def sweep(
@@ -68,6 +46,7 @@ def sweep(
     stack: int | None = None,
     grid: int = 5,
     storage: str | None = None,
+    grace_seconds: float = 120.0,
     plan_seed: int = 0,
     width: float = 1.0,
     device: str = "cpu",
@@ -95,7 +74,10 @@ def sweep(
         prune: "regret", "regret:FACTOR", or one of Optuna's pruners. None: every trial runs to its end.
         stack: train up to so many trials whose plan and shapes agree as one stack.
         grid: with `stack`, how many values number of streams, batch size and width are drawn from.
-        storage: where the study is kept, as Optuna writes it. None: a file in `out`.
+        storage: where the study is kept, as Optuna writes it. None: a file in `out`. Sweeps with the same settings
+            and another `out` share its trials, and each ends when all are done.
+        grace_seconds: with `storage`, how long a directory that shares it may give no sign of life before the
+            others take its trials over.
         plan_seed: of the plan, which all trials share.
         width: scales the layers of models that have a width, unless the space does.
         device: as for `run`, as are `engine`, `precision` and `checkpoint_seconds`.
@@ -103,7 +85,7 @@ def sweep(
         precision: see `device`.
         threads: CPU threads of each job.
         checkpoint_seconds: how often each running trial saves its state.
-        executor: who executes trials. None: this process for one job, else worker processes.
+        executor: who executes trials, such as `RayTasks`. None: this process for one job, else worker processes.
         listeners: called with `SweepProgress` at the beginning and after each trial.
 
     Returns:
@@ -129,6 +111,9 @@ def sweep(
     for name, count in (("trials", trials), ("jobs", jobs), ("threads", threads)):
         require_count(name, count)
     require_number("width", width, above=0)
+    require_number("grace_seconds", grace_seconds, above=0)
+    if isinstance(executor, RayTasks):
+        executor.require_device(device)
     seed = whole_seed("seed", seed)
     make_sampler(sampler, chosen, seed, 0)
     run_settings = {
@@ -155,58 +140,13 @@ def sweep(
             rule, url, home.study, stack is not None,
         )  # fmt: skip
         claims = Trials(
-            url, home.study, space=chosen, seed=seed, sampler=sampler, mark=home.mark, is_shared=storage is not None,
-            limit=trials, pruner=None if rule is None else rule.pruner(),
+            url, home.study, space=chosen, seed=seed, sampler=sampler, mark=home.mark, limit=trials,
+            grace_seconds=None if storage is None else grace_seconds, pruner=None if rule is None else rule.pruner(),
             stack=None if stack is None else (stack, base),
         )  # fmt: skip
         with contextlib.closing(claims):
-            _Conductor(work, claims, trials, list(listeners)).go(executor or _executor(jobs), stop)
+            Conductor(work, claims, trials, list(listeners)).go(executor or _executor(jobs), stop)
         return summarise(directory, storage)
-
-
-class _Conductor:
-    """Takes outcomes as they come."""
-
-    def __init__(self, work: Work, claims: Trials, limit: int, listeners: list[Callable[[Any], object]]) -> None:
-        self._work, self._claims, self._limit, self._listeners = work, claims, limit, listeners
-        so_far = [each for each in summarise(work.directory, work.storage).trials if each.number < limit]
-        self._done = sum(each.is_over for each in so_far)
-        self._any_ended = self._done > 0
-        finished = [each for each in so_far if each.status == "finished" and each.codelength is not None]
-        best = min(finished, key=lambda each: each.codelength or math.inf, default=None)
-        self._best = None if best is None else best.codelength
-        here = [each for each in finished if each.path is not None]
-        if here and work.prune is not None and work.prune.name == REGRET:
-            note_best(work.directory, min(here, key=lambda each: each.codelength or math.inf).number)
-
-    def go(self, executor: Executor, stop: StopRequest) -> None:
-        self._tell(None)
-        signal_number = 0
-        with contextlib.closing(executor.run(self._work, self._claims.take, stop)) as outcomes:
-            for outcome in outcomes:
-                signal_number = signal_number or outcome.signal_number
-                self._take_note(outcome)
-        if stop.requested or signal_number:
-            raise SweepInterrupted(stop.signal_number or signal_number)
-
-    def _take_note(self, outcome: Outcome) -> None:
-        self._claims.settle(outcome)
-        if outcome.is_mistake and not self._any_ended:
-            raise PreqError(str(outcome.error))  # what is wrong for the first trial is wrong for all
-        if outcome.status in ("finished", "diverged", "pruned"):
-            self._done += 1
-            self._any_ended = True
-        is_best = outcome.value is not None and outcome.value < (math.inf if self._best is None else self._best)
-        if outcome.status == "finished" and is_best:
-            self._best = outcome.value
-            if self._work.prune is not None and self._work.prune.name == REGRET:
-                note_best(self._work.directory, outcome.number)
-        if outcome.status != "stopped":
-            self._tell(outcome)
-
-    def _tell(self, outcome: Outcome | None) -> None:
-        for listener in self._listeners:
-            listener(SweepProgress(self._done, self._limit, self._best, outcome))
 
 
 def _executor(jobs: int) -> Executor:

@@ -25,7 +25,7 @@ class Executor(Protocol):
     `run` takes trials when it has room for them, gives their outcomes as they come, and goes on until `take` gives
     None and nothing is running. `take` must be called in the thread that iterates, and may give more after an outcome
     was yielded: a trial whose process died comes back. Once `stop.requested` it takes no more and ends what is
-    running, which then gives the status "stopped".
+    running, which then gives the status "stopped". `run` may be called again: others may leave trials undone.
     """
 
     def run(self, work: Work, take: Take, stop: StopRequest) -> Generator[Outcome, None, None]:
@@ -147,6 +147,7 @@ class Processes:
             worker.connection.close()  # the end of the pipe stops a worker as well
         for worker in self._workers:
             worker.process.join()
+        self._workers.clear()
 
 
 def _serve(connection: Connection, work: Work) -> None:

@@ -1,6 +1,9 @@
 """The Optuna study of a sweep: a file in its directory, or any storage Optuna knows. No torch."""
 
 import contextlib
+import importlib.util
+import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
 STUDY_FILE = "study.db"
 SECONDS_TO_WAIT = 60
 """For another process that writes into the same SQLite file."""
+MOST_ATTEMPTS = 8
+"""To make the tables of an empty database, where others may be doing so at the same time."""
 
 
 def storage_url(directory: Path, storage: str | None) -> str:
@@ -44,19 +49,57 @@ def open_study(url: str, name: str, *, create: bool, sampler: Any = None, pruner
 
     if optuna.logging.get_verbosity() == optuna.logging.INFO:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-    wait = {"connect_args": {"timeout": SECONDS_TO_WAIT}} if url.startswith("sqlite:") else {"pool_pre_ping": True}
-    try:
-        storage = optuna.storages.RDBStorage(url, engine_kwargs=wait)
-        if create:
-            return optuna.create_study(
-                storage=storage, study_name=name, sampler=sampler, pruner=pruner, load_if_exists=True
-            )
-        return optuna.load_study(storage=storage, study_name=name, sampler=sampler, pruner=pruner)
-    except KeyError:
-        raise PreqError(f"{without_password(url)} holds no study '{name}'; was the sweep begun there?") from None
-    except Exception as error:  # every database has its own classes of errors
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise PreqError(f"the storage {without_password(url)} cannot be used ({reason})") from error
+    for attempt in range(1, MOST_ATTEMPTS + 1):
+        try:
+            storage = _open_storage(url, exclusive=create)
+            if create:
+                return optuna.create_study(
+                    storage=storage, study_name=name, sampler=sampler, pruner=pruner, load_if_exists=True
+                )
+            return optuna.load_study(storage=storage, study_name=name, sampler=sampler, pruner=pruner)
+        except KeyError:
+            raise PreqError(f"{without_password(url)} holds no study '{name}'; was the sweep begun there?") from None
+        except Exception as error:  # every database has its own classes of errors
+            if not (create and _others_were_first(error)) or attempt == MOST_ATTEMPTS:
+                raise PreqError(f"the storage {without_password(url)} cannot be used ({_reason(error)})") from error
+            time.sleep(0.05 * attempt)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _open_storage(url: str, *, exclusive: bool) -> Any:
+    import optuna
+    from sqlalchemy import event
+
+    if url.startswith("postgresql://") and importlib.util.find_spec("psycopg") is not None:
+        url = url.replace("postgresql:", "postgresql+psycopg:", 1)  # which driver is meant depends on the version
+    if not url.startswith("sqlite:"):
+        return optuna.storages.RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
+    storage = optuna.storages.RDBStorage(url, engine_kwargs={"connect_args": {"timeout": SECONDS_TO_WAIT}})
+    if exclusive:  # SQLite locks when it writes, but two that take a trial must not both have read that it waits
+
+        @event.listens_for(storage.engine, "connect")
+        def no_transactions_of_its_own(connection: Any, _: object) -> None:
+            connection.isolation_level = None
+
+        @event.listens_for(storage.engine, "begin")
+        def lock_before_reading(connection: Any) -> None:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+        storage.engine.dispose()
+    return storage
+
+
+def _others_were_first(error: Exception) -> bool:
+    """Whether it is the error of one who makes a table that others have just made."""
+    from sqlalchemy.exc import IntegrityError
+
+    return isinstance(error, IntegrityError) or "already exists" in str(error)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ImportError) and "psycopg" in str(error):
+        return "its driver is not installed; pip install 'prequential[postgres]'"
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def close_study(study: "Study") -> None:
@@ -70,3 +113,30 @@ def reopen_trial(study: "Study", frozen: "FrozenTrial") -> "Trial":
     from optuna.trial import Trial
 
     return Trial(study, frozen._trial_id)
+
+
+def hand_back(study: "Study", trial: "Trial") -> None:
+    """Let a trial that was taken wait again."""
+    from optuna.trial import TrialState
+
+    study._storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
+
+
+def swap_attribute(study: "Study", frozen: "FrozenTrial | Trial", key: str, then: str | None, now: str) -> bool:
+    """Change an attribute of a trial if it is still what it was: of several that try at once, one succeeds."""
+    from optuna.storages._rdb.models import TrialUserAttributeModel
+    from sqlalchemy.exc import IntegrityError
+
+    table: Any = TrialUserAttributeModel.__table__
+    engine: Any = study._storage._backend.engine  # type: ignore[attr-defined]
+    try:
+        with engine.begin() as connection:
+            if then is None:
+                row = {"trial_id": frozen._trial_id, "key": key, "value_json": json.dumps(now)}
+                connection.execute(table.insert().values(**row))
+                return True
+            same = (table.c.trial_id == frozen._trial_id, table.c.key == key, table.c.value_json == json.dumps(then))
+            changed = connection.execute(table.update().where(*same).values(value_json=json.dumps(now)))
+            return bool(changed.rowcount == 1)
+    except IntegrityError:  # no longer without a value
+        return False

@@ -184,7 +184,7 @@ def summarise(directory: str | Path, storage: str | None = None) -> Summary:
 def _result(frozen: "FrozenTrial", directory: Path, prequential: bool) -> TrialResult:
     result: dict[str, Any] = frozen.user_attrs.get("result", {})
     status = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed", "WAITING": "waiting"}.get(
-        frozen.state.name, "failed" if "error" in frozen.user_attrs else "running"
+        frozen.state.name, "failed" if frozen.user_attrs.get("error") else "running"
     )
     if status == "finished" and result.get("status") == "diverged":
         status = "diverged"

@@ -1,0 +1,100 @@
+"""Who conducts a sweep: takes outcomes as they come, writes them down and tells of them."""
+
+import contextlib
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prequential.errors import PreqError
+from prequential.signals import StopRequest
+from prequential.sweep.claims import Outcome
+from prequential.sweep.execute import Executor
+from prequential.sweep.pruning import REGRET, note_best, trial_path
+from prequential.sweep.study import Trials
+from prequential.sweep.summary import summarise
+from prequential.sweep.trials import Work
+
+
+@dataclass(frozen=True)
+class SweepProgress:
+    """Where a sweep stands."""
+
+    done: int
+    """Trials that have come to an end, in this sweep or one it goes on with."""
+    trials: int
+    best: float | None
+    """The shortest codelength so far."""
+    outcome: Outcome | None = None
+    """What has just come to an end."""
+
+
+class SweepInterrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM: the trials that were running have saved their state."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__("the sweep was stopped; resume goes on")
+        self.signal_number = signal_number
+
+
+class Conductor:
+    """Takes outcomes as they come."""
+
+    def __init__(self, work: Work, claims: Trials, limit: int, listeners: list[Callable[[Any], object]]) -> None:
+        self._work, self._claims, self._limit, self._listeners = work, claims, limit, listeners
+        for number in claims.of_others():
+            set_aside(work.directory, number)
+        so_far = [each for each in summarise(work.directory, work.storage).trials if each.number < limit]
+        self._done = sum(each.is_over for each in so_far)
+        self._any_ended = self._done > 0
+        finished = [each for each in so_far if each.status == "finished" and each.codelength is not None]
+        best = min(finished, key=lambda each: each.codelength or math.inf, default=None)
+        self._best = None if best is None else best.codelength
+        here = [each for each in finished if each.path is not None]
+        if here and work.prune is not None and work.prune.name == REGRET:
+            note_best(work.directory, min(here, key=lambda each: each.codelength or math.inf).number)
+
+    def go(self, executor: Executor, stop: StopRequest) -> None:
+        """Have every trial executed that nobody else runs, and what others leave undone."""
+        self._tell(None)
+        signal_number, is_more = 0, True
+        while is_more:
+            with contextlib.closing(executor.run(self._work, self._claims.take, stop)) as outcomes:
+                for outcome in outcomes:
+                    signal_number = signal_number or outcome.signal_number
+                    self._take_note(outcome)
+            is_more = not signal_number and self._claims.wait(stop)
+        if stop.requested or signal_number:
+            raise SweepInterrupted(stop.signal_number or signal_number)
+
+    def _take_note(self, outcome: Outcome) -> None:
+        if not self._claims.settle(outcome):
+            set_aside(self._work.directory, outcome.number)
+            return
+        if outcome.is_mistake and not self._any_ended:
+            raise PreqError(str(outcome.error))  # what is wrong for the first trial is wrong for all
+        if outcome.status in ("finished", "diverged", "pruned"):
+            self._done += 1
+            self._any_ended = True
+        is_best = outcome.value is not None and outcome.value < (math.inf if self._best is None else self._best)
+        if outcome.status == "finished" and is_best:
+            self._best = outcome.value
+            if self._work.prune is not None and self._work.prune.name == REGRET:
+                note_best(self._work.directory, outcome.number)
+        if outcome.status != "stopped":
+            self._tell(outcome)
+
+    def _tell(self, outcome: Outcome | None) -> None:
+        for listener in self._listeners:
+            listener(SweepProgress(self._done, self._limit, self._best, outcome))
+
+
+def set_aside(directory: Path, number: int) -> None:
+    """Hide the run of a trial that another directory has taken over, so that no run counts twice."""
+    path = trial_path(directory, number)
+    if path.exists():
+        hidden = path.with_name(f".{path.name}.taken-over")
+        shutil.rmtree(hidden, ignore_errors=True)
+        path.rename(hidden)

@@ -1,0 +1,231 @@
+"""Trials as Ray tasks, on one machine or many, which must all see the sweep's directory under the same path."""
+
+import contextlib
+import importlib.util
+import logging
+import math
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from prequential.errors import PreqError, require_count, require_number
+from prequential.signals import StopRequest
+from prequential.sweep.claims import Claim, Outcome
+from prequential.sweep.execute import SECONDS_BETWEEN_LOOKS, Take
+from prequential.sweep.trials import TrialRunner, Work
+
+LOCAL = "local"
+SECONDS_BETWEEN_COUNTS = 5.0
+"""Machines may join a cluster or leave it."""
+SECONDS_TO_ANSWER = 10.0
+SENT_VARIABLES = ("PREQ_DATA", "OMP_WAIT_POLICY")
+
+
+@dataclass(frozen=True)
+class RayTasks:
+    """An executor whose trials, or stacks of trials, are Ray tasks.
+
+    A worker process of Ray takes one task after another, so that torch is imported and data is loaded once in each;
+    where a task needs a GPU Ray starts a process for each, so that the GPU's memory is free afterwards. Ray itself
+    repeats nothing: a trial whose worker or machine dies comes back through the study, and goes on from its checkpoint.
+    """
+
+    address: str = LOCAL
+    """Of the cluster, as `ray.init` takes it, such as "10.0.0.1:6379" or "auto"; "local" starts one on this machine
+    and ends it afterwards."""
+    cpus: float = 1.0
+    """CPU cores that each task is given, also a part of one."""
+    gpus: float = 0.0
+    """GPUs that each task is given, also a part of one."""
+    most: int | None = None
+    """Tasks at once. None: as many as there is room for."""
+
+    def __post_init__(self) -> None:
+        require_number("cpus of a Ray task", self.cpus, above=0)
+        require_number("gpus of a Ray task", self.gpus, at_least=0)
+        for name, amount in (("cpus", self.cpus), ("gpus", self.gpus)):
+            if (amount > 1 and amount != int(amount)) or round(amount, 4) != amount:
+                wanted = "a whole number, or a part of 1 with at most four digits"
+                raise PreqError(f"{name} of a Ray task must be {wanted}, got {amount:g}")
+        if self.most is not None:
+            require_count("tasks at once", self.most)
+        if importlib.util.find_spec("ray") is None:
+            raise PreqError("Ray is not installed; pip install 'prequential[ray]', or use --jobs")
+
+    def require_device(self, device: str) -> None:
+        """Refuse a device that a task will not have."""
+        if ":" in device:
+            raise PreqError(f"Ray decides which GPU a task is given; the device must be cuda, got {device}")
+        if device == "cuda" and not self.gpus:
+            raise PreqError("a Ray task that is given no GPU has none, and the device is cuda; give gpus, such as 0.25")
+
+    def run(self, work: Work, take: Take, stop: StopRequest) -> Generator[Outcome, None, None]:
+        with _connected(self.address) as ray:
+            yield from _Tasks(ray, self, work).run(take, stop)
+
+
+class _Tasks:
+    """The tasks of one connection."""
+
+    def __init__(self, ray: Any, given: RayTasks, work: Work) -> None:
+        self._ray, self._given = ray, given
+        self._running: dict[Any, tuple[Claim, ...]] = {}
+        self._room, self._counted = self._count_room(), time.monotonic()
+        if self._room == 0 and given.address == LOCAL:
+            raise PreqError(f"this machine has not what each Ray task is to be given: {_needs(given)}")
+        self._execute = ray.remote(num_cpus=given.cpus, num_gpus=given.gpus, max_retries=0)(_execute)
+        self._sent = _Sent(ray.put(_packed(ray, work)))
+
+    def run(self, take: Take, stop: StopRequest) -> Generator[Outcome, None, None]:
+        """Keep as many tasks going as there is room for."""
+        asked = False
+        while True:
+            if not stop.requested:
+                self._hand_out(take)
+            elif not asked:
+                asked = True
+                for task in self._running:
+                    self._ray.cancel(task)  # a run takes it for Ctrl-C: it saves its state
+            if not self._running:
+                return
+            for task in self._ray.wait(list(self._running), timeout=SECONDS_BETWEEN_LOOKS)[0]:
+                yield from self._outcomes(task, self._running.pop(task))
+
+    def _hand_out(self, take: Take) -> None:
+        if time.monotonic() > self._counted + SECONDS_BETWEEN_COUNTS:
+            self._room, self._counted = self._count_room(), time.monotonic()
+        room = max(min(self._room, self._given.most or sys.maxsize), 1)  # one may wait for a machine to join
+        while len(self._running) < room and (claims := take()) is not None:
+            self._running[self._execute.remote(self._sent, claims)] = claims
+
+    def _count_room(self) -> int:
+        needs = {"CPU": self._given.cpus, "GPU": self._given.gpus}
+        machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        return sum(
+            min(math.floor(has.get(name, 0.0) / need + 1e-6) for name, need in needs.items() if need)
+            for has in machines
+        )
+
+    def _outcomes(self, task: Any, claims: tuple[Claim, ...]) -> list[Outcome]:
+        errors = self._ray.exceptions
+        try:
+            outcomes: list[Outcome] = self._ray.get(task)
+            return outcomes
+        except errors.TaskCancelledError:
+            return [Outcome(each.number, "stopped") for each in claims]
+        except errors.RayTaskError as error:  # what a run raises is an outcome: this is what came before
+            line = f"a Ray worker cannot begin ({type(error.cause).__name__}: {error.cause})".splitlines()[0]
+            return [Outcome(each.number, "failed", error=line, is_mistake=True) for each in claims]
+        except errors.RayError as error:
+            how = f"its Ray worker died ({type(error).__name__})"
+            return [Outcome(each.number, "failed", error=how, died=True) for each in claims]
+
+
+def _needs(given: RayTasks) -> str:
+    return f"{given.cpus:g} CPU" + (f", {given.gpus:g} GPU" if given.gpus else "")
+
+
+def _packed(ray: Any, work: Work) -> bytes:
+    """As bytes: what Ray would unpack itself are arrays that cannot be written to."""
+    try:
+        content: bytes = ray.cloudpickle.dumps(replace(work, directory=work.directory.absolute()))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise PreqError(f"model and data cannot be sent to Ray's workers ({reason})") from None
+    return content
+
+
+class _Sent:
+    """What every task is given besides its trials."""
+
+    def __init__(self, work: Any) -> None:
+        self.work, self.key, self.folder = work, uuid.uuid4().hex, str(Path.cwd())
+        self.variables = {name: os.environ[name] for name in SENT_VARIABLES if name in os.environ}
+
+
+_runners: dict[str, TrialRunner] = {}
+"""In a worker of Ray: what it has made ready for the sweep it works for."""
+
+
+def _execute(sent: _Sent, claims: tuple[Claim, ...]) -> list[Outcome]:
+    """A task."""
+    if sent.key not in _runners:
+        import ray
+
+        os.environ.update(sent.variables)
+        with contextlib.suppress(OSError):  # paths that were given without their beginning
+            os.chdir(sent.folder)
+        _runners.clear()
+        _runners[sent.key] = TrialRunner(pickle.loads(ray.get(sent.work)))
+    return _runners[sent.key](claims)
+
+
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator[Any]:
+    """Ray, connected for a while; a connection that was there before is used and kept."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of what it will do one day
+    import ray
+
+    if ray.is_initialized():
+        yield ray
+        return
+    with _quiet():
+        try:
+            _require_answer(address)
+            with _own_handlers():
+                options: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
+                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
+        except Exception as error:  # Ray has many, and none is ours
+            ray.shutdown()
+            where = "cannot be started on this machine" if address == LOCAL else f"cannot be reached at {address}"
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise PreqError(f"Ray {where} ({reason})") from error
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+def _require_answer(address: str) -> None:
+    """Notice at once, not after Ray's two minutes, that nobody is there."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdecimal() and "/" not in host:
+        socket.create_connection((host, int(port)), SECONDS_TO_ANSWER).close()
+
+
+@contextlib.contextmanager
+def _own_handlers() -> Iterator[None]:
+    """Keep the handlers of signals, which Ray replaces."""
+    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.getsignal(number) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Ray from printing on standard output that a worker died: the sweep says so itself."""
+    from ray._private import worker
+
+    printer = getattr(worker, "print_to_stdstream", None)
+    if printer is None:
+        yield
+        return
+    worker.print_to_stdstream = lambda *_, **__: None
+    try:
+        yield
+    finally:
+        worker.print_to_stdstream = printer

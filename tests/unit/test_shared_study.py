@@ -1,0 +1,292 @@
+"""Sweeps that share a study: no trial lost, none run twice, whoever dies."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+import prequential as pq
+from prequential.cli import main
+from prequential.errors import PreqError
+from prequential.report.runs import find_runs
+from prequential.signals import StopRequest
+from prequential.sweep import summarise
+from prequential.sweep.claims import Outcome
+from prequential.sweep.conductor import set_aside
+from prequential.sweep.pulse import Pulse
+from prequential.sweep.storage import hand_back, open_study, reopen_trial, swap_attribute
+from prequential.sweep.study import Trials
+
+from ..conftest import blobs
+from ..laws.test_records import tiny
+from .test_sweep import FILE, METHOD, SPACE, start, wait_for
+
+GRACE = 8.0
+
+
+class Machines:
+    """Directories that share a study, and a clock that moves when told."""
+
+    def __init__(self, url: str) -> None:
+        self.url, self.now = url, 0.0
+        self.all: list[Trials] = []
+        self.alive: list[Trials] = []
+
+    def begin(self, mark: str, limit: int) -> Trials:
+        trials = Trials(
+            self.url, "shared", space=SPACE, seed=0, sampler="random", mark=mark, limit=limit, grace_seconds=GRACE
+        )
+        self.all.append(trials)
+        self.alive.append(trials)
+        return trials
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        for trials in self.alive:
+            assert trials._pulse is not None
+            trials._pulse.beat()
+
+    def sleep_long(self) -> None:
+        for _ in range(10):
+            self.sleep(GRACE / 8)
+
+
+@pytest.fixture
+def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
+    them = Machines(url_of(tmp_path))
+    monkeypatch.setattr(sys.modules["prequential.sweep.pulse"], "monotonic", lambda: them.now)
+    monkeypatch.setattr(Pulse, "_go", lambda self: None)
+    monkeypatch.setattr(sys.modules["prequential.sweep.study"], "sleep", them.sleep)
+    yield them
+    for trials in them.all:
+        trials.close()
+
+
+def url_of(path: Path) -> str:
+    return f"sqlite:///{path}/shared.db"
+
+
+def numbers(trials: Trials) -> list[int]:
+    return [each.number for claims in iter(trials.take, None) for each in claims]
+
+
+def test_the_trials_of_a_dead_directory_are_taken_over_by_one_of_the_others(machines: Machines) -> None:
+    dead, alive, one, other = (machines.begin(mark, 4) for mark in ("dead", "alive", "one", "other"))
+    lost = [claims for claims in (dead.take(), dead.take()) if claims]
+    assert alive.take() is not None
+    assert numbers(one) == [3]
+    machines.alive.remove(dead)
+    machines.sleep(GRACE / 8)
+    assert [one.take(), other.take()] == [None, None]
+    machines.sleep_long()
+    assert [other.take(), one.take()] == [*lost[:1], None]  # the same settings and seed; one looked too late
+    assert other.take() == lost[1]
+    machines.sleep_long()
+    assert [each.take() for each in (one, other, alive)] == [None] * 3  # "alive" has not finished, but is not dead
+    assert not dead.settle(Outcome(0, "finished", value=1.0))  # it comes back too late
+    for trials, number in ((other, 0), (other, 1), (alive, 2), (one, 3)):
+        assert trials.settle(Outcome(number, "finished", value=float(number)))
+    assert not dead.settle(Outcome(1, "failed", error="after its end"))
+    study = open_study(machines.url, "shared", create=False)
+    assert [(trial.value, trial.state.name) for trial in study.trials] == [(k, "COMPLETE") for k in range(4)]
+    assert dead.of_others() == [0, 1, 2, 3]
+    assert other.of_others() == [2, 3]
+
+
+def test_a_sweep_waits_for_what_others_run(machines: Machines) -> None:
+    one, other = machines.begin("one", 2), machines.begin("other", 2)
+    taken = one.take()
+    assert numbers(other) == [1]
+    other.settle(Outcome(1, "finished", value=1.0))
+    machines.alive.remove(one)
+    assert other.wait(StopRequest())
+    assert machines.now > GRACE
+    assert other.take() == taken
+    other.settle(Outcome(0, "failed", error="no such width"))
+    assert not other.wait(StopRequest())
+    third = machines.begin("third", 2)
+    machines.alive.remove(other)
+    machines.sleep_long()
+    assert not third.wait(StopRequest())  # a failed trial is run again by its own directory, if at all
+    assert third.take() is None
+    assert machines.begin("other", 2).take() == taken
+
+
+def test_a_sweep_that_is_stopped_waits_no_longer(machines: Machines) -> None:
+    one, other = machines.begin("one", 1), machines.begin("other", 1)
+    assert one.take() is not None
+    stop = StopRequest()
+    stop.signal_number = 15
+    assert not other.wait(stop)
+    one.settle(Outcome(0, "stopped"))
+    machines.alive.remove(one)
+    assert other.wait(StopRequest())  # one does not come back for it
+
+
+def test_a_trial_whose_worker_died_is_still_taken_over(machines: Machines) -> None:
+    one, other = machines.begin("one", 1), machines.begin("other", 1)
+    taken = one.take()
+    one.settle(Outcome(0, "failed", error="its process died", died=True))
+    machines.alive.remove(one)
+    assert other.wait(StopRequest())
+    assert other.take() == taken
+
+
+def test_a_trial_whose_taker_was_killed_before_it_could_sign_is_taken_over(machines: Machines) -> None:
+    one, other = machines.begin("one", 2), machines.begin("other", 2)
+    one._study.ask()
+    assert numbers(one) == [1]
+    assert other.take() is None
+    assert other.wait(StopRequest())
+    assert numbers(other) == [0]
+
+
+def test_one_who_was_away_himself_takes_nobody_for_dead(machines: Machines) -> None:
+    mine, other = machines.begin("mine", 1), machines.begin("other", 1)
+    assert other.take() is not None
+    machines.alive.remove(other)
+    machines.sleep(GRACE / 8)
+    machines.sleep(10 * GRACE)  # the database, or this machine, was away for long
+    assert mine.take() is None
+    machines.sleep_long()
+    assert mine.take() is not None
+
+
+def test_what_is_beyond_the_limit_waits_for_a_longer_sweep(machines: Machines) -> None:
+    one, other = machines.begin("one", 1), machines.begin("other", 3)
+    assert numbers(one) == [0]
+    claimed = one._study.ask()
+    hand_back(one._study, claimed)
+    assert numbers(other) == [1, 2]
+
+
+def test_of_several_that_sign_at_once_one_succeeds(tmp_path: Path) -> None:
+    study = open_study(url_of(tmp_path), "shared", create=True)
+    trial = study.ask()
+    assert [swap_attribute(study, trial, "directory", None, mark) for mark in ("a", "b")] == [True, False]
+    assert [swap_attribute(study, trial, "directory", "a", mark) for mark in ("c", "d")] == [True, False]
+    assert reopen_trial(study, study.trials[0]).user_attrs == {"directory": "c"}
+
+
+def test_a_run_that_others_have_taken_over_does_not_count_here(tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"space": SPACE, "trials": 2, "seed": 0, "out": tmp_path / "s"}
+    storage = url_of(tmp_path)
+
+    def sweep() -> Any:
+        return pq.sweep(tiny, blobs(32), METHOD, **arguments, storage=storage, resume=True, grace_seconds=GRACE)
+
+    sweep()
+    assert len(find_runs([tmp_path / "s"])) == 2
+    name = json.loads((tmp_path / "s/sweep.json").read_text())["study"]
+    study = open_study(storage, name, create=False)
+    mark = study.trials[1].user_attrs["directory"]
+    assert swap_attribute(study, study.trials[1], "directory", mark, "another")
+    assert [trial.path is None for trial in sweep().trials] == [False, True]
+    assert [run.name for run in find_runs([tmp_path / "s"])] == ["00000"]
+    set_aside(tmp_path / "s", 1)  # twice does no harm
+    with pytest.raises(PreqError, match="grace_seconds must be a number above 0, got 0"):
+        pq.sweep(tiny, blobs(32), METHOD, **arguments | {"out": tmp_path / "t"}, storage=storage, grace_seconds=0)
+
+
+def test_a_sweep_ends_when_all_trials_are_over_also_those_of_the_dead(tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"space": SPACE, "seed": 0, "out": tmp_path / "s", "storage": url_of(tmp_path)}
+    pq.sweep(tiny, blobs(32), METHOD, **arguments, trials=1)
+    name = json.loads((tmp_path / "s/sweep.json").read_text())["study"]
+    dead = Trials(
+        url_of(tmp_path), name, space=SPACE, seed=0, sampler="random", mark="dead", limit=2, grace_seconds=60.0
+    )
+    assert numbers(dead) == [1]
+    dead.close()
+    summary = pq.sweep(tiny, blobs(32), METHOD, **arguments, trials=2, resume=True, grace_seconds=1.0)
+    assert summary.counts["finished"] == 2
+    assert (tmp_path / "s/trials/00001/record.json").exists()
+
+
+def test_tables_that_others_have_just_made_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, failures = sys.modules["prequential.sweep.storage"], list[Exception]()
+    failures += [IntegrityError("INSERT", {}, Exception("pg_type")), RuntimeError("table studies already exists")]
+    really = module._open_storage
+
+    def storage(url: str, *, exclusive: bool) -> Any:
+        if failures:
+            raise failures.pop()
+        return really(url, exclusive=exclusive)
+
+    monkeypatch.setattr(module, "_open_storage", storage)
+    assert open_study(url_of(tmp_path), "shared", create=True).trials == []
+    failures.append(RuntimeError("no such host"))
+    with pytest.raises(PreqError, match=r"cannot be used \(RuntimeError: no such host\)"):
+        open_study(url_of(tmp_path), "shared", create=True)
+    failures.append(ModuleNotFoundError("No module named 'psycopg'"))
+    with pytest.raises(PreqError, match=r"its driver is not installed; pip install 'prequential\[postgres\]'"):
+        open_study(url_of(tmp_path), "shared", create=True)
+
+
+TAKER = """
+import sys
+from prequential.sweep import Uniform
+from prequential.sweep.study import Trials
+trials = Trials(sys.argv[1], "x", space={"eps": Uniform(0, 1)}, seed=0, sampler="random", mark=sys.argv[2], limit=30,
+    grace_seconds=60.0)
+print(*(claims[0].number for claims in iter(trials.take, None)))
+trials.close()
+"""
+
+
+def test_processes_that_begin_at_once_take_each_trial_once(tmp_path: Path) -> None:
+    line = [sys.executable, "-c", TAKER, url_of(tmp_path)]
+    takers = [subprocess.Popen([*line, mark], stdout=subprocess.PIPE, text=True) for mark in "abc"]
+    taken = [int(number) for taker in takers for number in taker.communicate(timeout=60)[0].split()]
+    assert sorted(taken) == list(range(30))
+
+
+def command(tmp_path: Path, *more: str) -> list[str]:
+    (tmp_path / "mine.py").write_text(FILE)
+    flags = f"sweep mnist mlp1 --width 0.1 --length 384 --space {tmp_path}/mine.py:space --trials 4"
+    return [*flags.split(), "--checkpoint-seconds", "0", *more]
+
+
+def assert_shared_fairly(tmp_path: Path, outs: list[Path], url: str) -> None:
+    """Every trial is over once, in one of the directories, and is what it would have been alone."""
+    assert main(command(tmp_path, "--out", str(tmp_path / "undisturbed"))) == 0
+    alone = summarise(tmp_path / "undisturbed")
+    for out in outs:
+        assert [(trial.number, trial.status) for trial in summarise(out, url).trials] == [
+            (trial.number, "finished") for trial in alone.trials
+        ]
+        assert [trial.settings for trial in summarise(out, url).trials] == [trial.settings for trial in alone.trials]
+    runs = [run for run in find_runs(outs) if pq.load(run).status == "finished"]
+    assert sorted(run.name for run in runs) == [f"{k:05d}" for k in range(4)]
+    for run in runs:
+        assert pq.load(run).nats.tobytes() == pq.load(tmp_path / "undisturbed/trials" / run.name).nats.tobytes()
+
+
+def kill_one_of_two(tmp_path: Path, url: str) -> None:
+    """Two sweeps on one study; the first to have saved the state of a trial is killed and never comes back."""
+    outs = [tmp_path / "one", tmp_path / "other"]
+    shared = ["--storage", url, "--grace-seconds", "3", "--json"]
+    sweeps = [start(command(tmp_path, *shared, "--out", str(out))) for out in outs]
+
+    def victim() -> int | None:
+        return next((k for k, out in enumerate(outs) if list(out.glob("trials/*/checkpoints/*.safetensors"))), None)
+
+    wait_for(lambda: victim() is not None, sweeps[0])
+    killed = victim()
+    assert killed is not None
+    os.kill(sweeps[killed].pid, signal.SIGKILL)
+    sweeps[killed].communicate()
+    told, said = sweeps[1 - killed].communicate(timeout=120)
+    assert said == ""
+    assert (json.loads(told)["trials"], json.loads(told)["finished"]) == (4, 4)
+    assert_shared_fairly(tmp_path, outs, url)
+
+
+def test_the_other_one_finishes_what_a_killed_sweep_had_begun(tmp_path: Path) -> None:
+    kill_one_of_two(tmp_path, url_of(tmp_path))
