@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from prequential.pareto import pareto_front
     from prequential.plan import Plan
     from prequential.record import Record, load
+    from prequential.report.page import write_report
     from prequential.run import Interrupted, run
     from prequential.sweep import SPACES, sweep
 
@@ -64,6 +65,7 @@ _HOMES = {
     "regret": "prequential.measure",
     "run": "prequential.run",
     "sweep": "prequential.sweep",
+    "write_report": "prequential.report.page",
 }
 
 __all__ = [
@@ -93,6 +95,7 @@ __all__ = [
     "regret",
     "run",
     "sweep",
+    "write_report",
 ]
 
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "presets": "settings that belong together, and the codelengths they reached",
     "sweep": "run many trials whose settings are drawn from a space; preq sweep show DIR tells of one",
     "pareto": "what runs reached for what they cost: codelength against FLOPs",
+    "report": "one page about runs that opens in any browser: table, interactive plots, settings",
 }
 
 _HOMES = {
@@ -34,6 +35,7 @@ _HOMES = {
     "presets": ("prequential.cli.listing", "main_presets"),
     "sweep": ("prequential.cli.sweep", "main_sweep"),
     "pareto": ("prequential.cli.pareto", "main_pareto"),
+    "report": ("prequential.cli.report", "main_report"),
 }
 
 HELP = f"""preq {__version__}: the description length of labelled data under neural networks

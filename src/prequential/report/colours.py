@@ -1,0 +1,18 @@
+"""Colours and dashes that stay apart in print, on a bad projector and for the colour-blind."""
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Okabe and Ito's, without their yellow, which cannot be read on white paper."""
+
+DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
+    "solid",
+    (0, (5, 1.6)),
+    (0, (1.2, 1.2)),
+    (0, (6, 1.5, 1.2, 1.5)),
+    (0, (3, 1.2, 1, 1.2, 1, 1.2)),
+    (0, (9, 2.5)),
+    (0, (2.5, 1)),
+)
+"""A line style for each colour, so that nothing is told by colour alone; as matplotlib writes them, in line widths."""
+
+INK, FAINT = "#222222", "#999999"
+"""What is written, and what stays in the background."""

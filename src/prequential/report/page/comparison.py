@@ -1,0 +1,113 @@
+"""The table of a comparison, with values to sort by behind the text of its cells."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prequential.report.compare import Comparison
+from prequential.report.compare_text import NOTHING, number, odds, p_text, percentage, probability
+from prequential.report.entries import Entry, Setting
+from prequential.report.page.markup import Markup, join, tag
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its head, what the head means, the value to sort by, and the text of the value."""
+
+    head: str
+    means: str
+    value: Callable[[Entry], float | None]
+    text: Callable[[float], str]
+    of_setting: Callable[[Setting], float | None] = lambda setting: None
+    """The value of a setting without a codelength."""
+
+
+def _of_both(head: str, means: str, value: Callable[[Setting], float | None], text: Callable[[float], str]) -> Column:
+    return Column(head, means, value, text, value)
+
+
+def _behind(entry: Entry) -> float | None:
+    return entry.difference or None
+
+
+def _saving(code: str) -> Callable[[Entry], float | None]:
+    return lambda entry: entry.savings[code] if math.isfinite(entry.savings[code]) else None
+
+
+def _flops(value: float) -> str:
+    """FLOPs as people read them.
+
+    Example:
+        >>> _flops(24888606720.0)
+        '24.9 G'
+    """
+    for power, unit in ((18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
+        if value >= 10**power:
+            return f"{value / 10**power:,.3g} {unit}"
+    return f"{value:,.0f}"
+
+
+COLUMNS = [
+    _of_both("seeds", "runs that differ in nothing but their seed", lambda setting: len(setting.runs), "{:,.0f}".format),
+    Column("nats", "codelength: the sum of −ln p over all labels, mean of the seeds", lambda e: e.nats, number),
+    Column("±", "standard error of that mean", lambda e: e.standard_error, number),
+    Column("bits per label", "the same in bits, per label", lambda e: e.bits_per_label, lambda v: number(v, ".3f")),
+    Column("more than best", "nats that it needs more than the best", _behind, number),
+    Column("odds of best", "how much more probable the best makes these labels", _behind, odds),
+    Column(
+        "posterior",
+        "its probability, if all were equally probable before",
+        lambda e: e.log_posterior,
+        probability,
+    ),
+    Column("p of pairs", "paired t-test against the best over shared seeds", lambda e: e.p_value, p_text),
+    Column("best leads from", "the position from which the best leads it for good; first row: the runner-up",
+           lambda e: e.leads_from, "{:,.0f}".format),
+    Column("early share", "the part of that lead earned in the first 10 % of the data",
+           lambda e: e.early_share, percentage),
+    Column("saved: uniform", "saved against equal probabilities", _saving("uniform"), lambda v: percentage(v, 1)),
+    Column("saved: frequencies", "saved against the label frequencies so far", _saving("frequencies"),
+           lambda v: percentage(v, 1)),
+    Column("saved: previous", "saved against looking at the previous label", _saving("previous"),
+           lambda v: percentage(v, 1)),
+    Column("errors", "labels that were not the most probable class", lambda e: e.errors, lambda v: f"{v:,.1f}".removesuffix(".0")),
+    _of_both("held-out loss", "nats per label on held-out data", lambda s: s.heldout_loss, lambda v: number(v, ".4f")),
+    _of_both("held-out error", "wrong on held-out data", lambda s: s.heldout_error, lambda v: percentage(v, 2)),
+    _of_both("FLOPs", "floating-point operations", lambda s: s.flops, _flops),
+    _of_both("seconds", "time that the run took", lambda s: s.seconds, number),
+]  # fmt: skip
+
+
+def comparison_table(comparison: Comparison) -> Markup:
+    """All settings, best first; columns that would be empty are left out."""
+    entries, uncoded = comparison.entries, comparison.uncoded
+    columns = [
+        column
+        for column in COLUMNS
+        if any(column.value(entry) is not None for entry in entries)
+        or any(column.of_setting(setting) is not None for setting in uncoded)
+    ]
+    heads = [("run", "setting: one or more runs"), *((column.head, column.means) for column in columns)]
+    rows = [_row(entry.name, entry.runs, [(c, c.value(entry)) for c in columns]) for entry in entries]
+    rows += [_row(setting.name, setting.runs, [(c, c.of_setting(setting)) for c in columns]) for setting in uncoded]
+    caption = tag("caption", "Shortest code first. A click on a head sorts; heads say what they mean when pointed at.")
+    head = tag("thead", tag("tr", *(sort_head(head, means) for head, means in heads)))
+    return tag("table", caption, head, tag("tbody", *rows), class_="sortable wide", id="comparison-table")
+
+
+def sort_head(head: str, means: str | None = None) -> Markup:
+    """A head that sorts its table."""
+    return tag("th", tag("button", head, type="button", title=means), scope="col")
+
+
+def _row(name: str, runs: list[str], cells: list[tuple[Column, float | None]]) -> Markup:
+    told = ", ".join(runs[:8]) + (f" and {len(runs) - 8} more" if len(runs) > 8 else "")
+    return tag("tr", tag("th", name, scope="row", title=told), join(_cell(column, value) for column, value in cells))
+
+
+def _cell(column: Column, value: float | None) -> Markup:
+    if value is None:
+        return tag("td", NOTHING, data_value="")
+    text = column.text(value)
+    key = ("Infinity" if value > 0 else "-Infinity") if math.isinf(value) else f"{value:.17g}"
+    return tag("td", text, data_value=key)

@@ -1,0 +1,62 @@
+"""From run directories to a page on disk."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from prequential.errors import PreqError
+from prequential.files import write_atomically, writing
+from prequential.record import Record, load
+from prequential.report.compare import compare
+from prequential.report.page.build import page_of
+from prequential.report.runs import find_runs
+
+SUFFIXES = (".html", ".htm")
+
+
+def write_report(runs: Iterable[Record | str | Path], path: str | Path, *, prefix: bool = False) -> Path:
+    """Write one self-contained page about runs: comparison, interactive plots, settings, data and environment.
+
+    Args:
+        runs: records, run directories, or folders of runs; all on the same data in the same order.
+        path: the page, a file that ends in .html. What is there is replaced.
+        prefix: compare only the labels that every run has coded, and take unfinished runs too.
+
+    Raises:
+        PreqError: if runs cannot be read or compared, or the page cannot be written.
+    """
+    path = Path(path)
+    require_page_path(path)
+    page = page_of(compare(read_runs(runs), prefix=prefix))
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, page.encode())
+    return path
+
+
+def require_page_path(path: Path) -> None:
+    """Refuse a file that no page can be written to, before the work."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise PreqError(f"a report is a page, got '{path.name}'; end the name in .html")
+    above = next(parent for parent in path.absolute().parents if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK) or path.is_dir():
+        raise PreqError(f"the report {path} cannot be written; choose another place")
+
+
+def read_runs(runs: Iterable[Record | str | Path]) -> list[Record]:
+    """The records without what a page does not show, so that many long ones fit into memory; labels are kept once."""
+    if isinstance(runs, Record | str | Path):
+        runs = [runs]
+    labels: dict[str, Record] = {}
+    found = []
+    for each in runs:
+        records: Sequence[Record] = [each] if isinstance(each, Record) else []
+        for record in records or map(load, find_runs([each])):  # type: ignore[list-item]
+            slim = replace(record, uncalibrated_nats=np.zeros(0, np.float32), confidence=np.zeros(0, np.float32))
+            first = labels.setdefault(str(record.data["labels"]), slim)
+            same = np.array_equal(first.labels, slim.labels)
+            found.append(replace(slim, labels=first.labels) if same else slim)
+    return found
