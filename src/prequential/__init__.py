@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from prequential.pareto import pareto_front
     from prequential.plan import Plan
     from prequential.record import Record, load
+    from prequential.report.compare import compare
     from prequential.report.page import write_report
     from prequential.run import Interrupted, run
     from prequential.sweep import SPACES, sweep
@@ -53,6 +54,7 @@ _HOMES = {
     "ReplayBuffer": "prequential.methods",
     "ReplayStreams": "prequential.methods",
     "Uniform": "prequential.methods",
+    "compare": "prequential.report.compare",
     "decode": "prequential.codec",
     "encode": "prequential.codec",
     "from_arrays": "prequential.data.arrays",
@@ -83,6 +85,7 @@ __all__ = [
     "ReplayBuffer",
     "ReplayStreams",
     "Uniform",
+    "compare",
     "decode",
     "encode",
     "from_arrays",

@@ -1,0 +1,225 @@
+"""Which of several runs explains the data best, by how much, from where on, and how sure one may be."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from prequential.errors import PreqError
+from prequential.measure import require_same_sequence
+from prequential.record import Record
+from prequential.report.comparable import common_length, cut, require_finished, require_records, require_same_data
+from prequential.report.compare_text import heads_of, rows_of, sentences_of
+from prequential.report.entries import Entry, Setting, lead, mean_nats
+from prequential.report.paired import PairedTest, paired_test
+from prequential.report.seeds import group_names, grouped, setting_of
+from prequential.simple_codes import frequency_code, previous_label_code, uniform_code
+
+SIMPLE_CODES = {"uniform": uniform_code, "frequencies": frequency_code, "previous": previous_label_code}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Comparison:
+    """Settings side by side, the shortest code first."""
+
+    entries: list[Entry]
+    """Those with a codelength, best first; at least one."""
+    uncoded: list[Setting]
+    """Those without (ERM): they have held-out figures only."""
+    simple: dict[str, float]
+    """The nats of the codes that look at labels alone: "uniform", "frequencies" and "previous"."""
+    data: str
+    length: int
+    """Labels compared; shorter than the sequence if only a prefix was."""
+    sequence_length: int
+    num_classes: int
+    notes: list[str]
+    """What a reader must know besides."""
+
+    @property
+    def best(self) -> Entry:
+        """The entry with the shortest code."""
+        return self.entries[0]
+
+    def heads(self) -> list[str]:
+        """The heads of a table of the entries; columns that would be empty are left out."""
+        return heads_of(self)
+
+    def rows(self) -> list[list[str]]:
+        """The cells of that table as text, a row for each entry, best first."""
+        return rows_of(self)
+
+    def sentences(self) -> list[str]:
+        """What the comparison says, in plain language."""
+        return sentences_of(self)
+
+    def test(self, first: Entry, second: Entry) -> PairedTest | None:
+        """The paired test of two settings over the seeds they share; None if these are fewer than two."""
+        return paired_test_of(first.records, second.records)
+
+    def __repr__(self) -> str:
+        number = len(self.entries) + len(self.uncoded)
+        return f"<Comparison of {number} on {self.data}: {self.best.name} with {self.best.nats:,.1f} nats>"
+
+
+def compare(records: Iterable[Record], *, prefix: bool = False) -> Comparison:
+    """Compare runs by codelength.
+
+    Runs that differ in nothing but their seed are one entry, with mean and standard error. Odds and posterior are those
+    of the mean codelengths: e to the mean difference, the geometric mean of the odds over the seeds. They say what the
+    labels say; whether another seed would say the same is the question of `p_value`.
+
+    Args:
+        records: at least one with a codelength; all on the same labels of the same data in the same order.
+        prefix: compare only the labels that every run has coded, and take unfinished runs too. What is known of whole
+            runs only (held-out figures, FLOPs, seconds) is then left out.
+
+    Raises:
+        PreqError: saying which runs cannot be compared, and why.
+
+    Example:
+        >>> import prequential as pq
+        >>> data = pq.load_data("mnist").take(256).without_heldout()
+        >>> method = pq.ReplayStreams(num_streams=2)
+        >>> runs = [pq.run(model, data, method, seed=seed) for model in ("lenet", "mlp1") for seed in (0, 1)]
+        >>> comparison = pq.compare(runs)
+        >>> [(entry.name, len(entry.runs), round(entry.difference)) for entry in comparison.entries]  # doctest: +SKIP
+        [('mlp1', 2, 0), ('lenet', 2, 31)]
+    """
+    runs = require_records(records)
+    coded = [run for run in runs if run.prequential]
+    uncoded = [run for run in runs if not run.prequential]
+    if not coded:
+        raise PreqError("none of these runs has a codelength; name at least one of a prequential method")
+    for run in coded:
+        require_same_sequence(run, coded[0])
+    for run in uncoded:
+        require_same_data(run, coded[0])
+    if not prefix:
+        require_finished(runs)
+    length = common_length(coded, prefix=prefix)
+    shown = [cut(run, length) for run in coded] + uncoded
+    longest = max(shown[: len(coded)], key=lambda run: len(run.labels))
+    simple = {name: float(code(longest.labels, longest.num_classes).sum()) for name, code in SIMPLE_CODES.items()}
+    is_part = length < coded[0].length
+    groups = grouped(shown)
+    run_names, names = group_names(shown, groups)
+    settings = [
+        _setting([shown[number] for number in group], name, [run_names[number] for number in group], is_part=is_part)
+        for group, name in zip(groups, names, strict=True)
+    ]
+    return Comparison(
+        entries=_entries([setting for setting in settings if setting.records[0].prequential], simple, length),
+        uncoded=sorted(
+            (setting for setting in settings if not setting.records[0].prequential),
+            key=lambda setting: (setting.heldout_loss is None, setting.heldout_loss, setting.name),
+        ),
+        simple=simple,
+        data=coded[0].data["name"],
+        length=length,
+        sequence_length=coded[0].length,
+        num_classes=coded[0].num_classes,
+        notes=_notes(shown, settings),
+    )
+
+
+def _setting(records: list[Record], name: str, runs: list[str], *, is_part: bool) -> Setting:
+    """The runs of a setting, with the means of what whole runs tell: nothing is known of a part of the labels."""
+    known = [] if is_part and records[0].prequential else records
+    held = [record.heldout or {} for record in known]
+    return Setting(
+        name=name,
+        runs=runs,
+        records=records,
+        heldout_loss=_mean([each.get("loss") for each in held]),
+        heldout_error=_mean([each.get("error_rate") for each in held]),
+        flops=_mean([(record.flops or {}).get("code") for record in known]),
+        seconds=_mean([record.seconds for record in known]),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean; None where one of them is not known."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _entries(settings: Sequence[Setting], simple: dict[str, float], length: int) -> list[Entry]:
+    """The settings as entries, best first."""
+    totals = {setting.name: [float(record.nats.sum()) for record in setting.records] for setting in settings}
+    nats = {name: float(np.mean(values)) for name, values in totals.items()}
+    ranked = sorted(settings, key=lambda setting: (nats[setting.name], setting.name))
+    differences = [_more(nats[setting.name], nats[ranked[0].name]) for setting in ranked]
+    log_sum = float(np.logaddexp.reduce([-difference for difference in differences]))
+    leads = _leads(ranked, length)
+    entries = []
+    for setting, difference, (leads_from, early_share) in zip(ranked, differences, leads, strict=True):
+        own = nats[setting.name]
+        test = None if setting is ranked[0] else paired_test_of(ranked[0].records, setting.records)
+        entries.append(
+            Entry(
+                **vars(setting),
+                nats=own,
+                standard_error=_standard_error(totals[setting.name]),
+                bits_per_label=own / math.log(2) / length,
+                savings={name: _saving(own, code) for name, code in simple.items()},
+                errors=_mean([record.errors for record in setting.records]) if math.isfinite(own) else None,
+                difference=difference,
+                log_odds=difference,
+                log_posterior=-difference - log_sum,
+                leads_from=leads_from,
+                early_share=early_share,
+                p_value=None if test is None else test.p_value,
+            )
+        )
+    return entries
+
+
+def _leads(ranked: Sequence[Setting], length: int) -> list[tuple[int | None, float | None]]:
+    """From where on the best leads each of the others, and itself the second; one curve in memory beside the best's."""
+    best = mean_nats(ranked[0].records, length)
+    leads = [lead(best, mean_nats(setting.records, length)) for setting in ranked[1:]]
+    return [leads[0] if leads else (None, None), *leads]
+
+
+def _more(nats: float, best: float) -> float:
+    return 0.0 if nats == best else nats - best  # also where both are infinite
+
+
+def _saving(nats: float, code: float) -> float:
+    return 1.0 - nats / code if code else 0.0 if not nats else -math.inf
+
+
+def _standard_error(values: Sequence[float]) -> float | None:
+    if len(values) < 2 or not np.isfinite(values).all():
+        return None
+    return float(np.std(values, ddof=1)) / math.sqrt(len(values))
+
+
+def paired_test_of(first: Sequence[Record], second: Sequence[Record]) -> PairedTest | None:
+    """The paired test of two settings over the seeds they share."""
+    one, other = ({record.seeds["seed"]: float(record.nats.sum()) for record in each} for each in (first, second))
+    shared = sorted(one.keys() & other.keys())
+    return paired_test([one[seed] for seed in shared], [other[seed] for seed in shared])
+
+
+def _notes(runs: Sequence[Record], settings: Sequence[Setting]) -> list[str]:
+    notes = []
+    held = {_heldout_data(run) for run in runs if run.heldout is not None}
+    if len(held) > 1:
+        notes.append("held-out figures are of different held-out data: they cannot be compared with each other")
+    keys: dict[str, list[str]] = {}
+    for setting in settings:
+        keys.setdefault(setting_of(setting.records[0]), []).append(setting.name)
+    notes += [
+        f"{', '.join(names)}: the same settings and seed more than once, so they are not taken as repeated seeds"
+        for names in keys.values()
+        if len(names) > 1
+    ]
+    return notes
+
+
+def _heldout_data(run: Record) -> tuple[str, str]:
+    data = run.data["heldout"]
+    return data["labels"], data.get("examples") or data["inputs"]
