@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from prequential.report.colours import COLOURS, DASHES
 from prequential.report.compare import SIMPLE_CODES, Comparison
 from prequential.report.compare_text import CODE_NAMES
 from prequential.report.page.markup import Markup
-from prequential.report.thin import Floats, Thinned, thin
+from prequential.report.thin import Thinned, thin, totals_after
 
 MOST_POSITIONS, FEWEST_POSITIONS = 4000, 800
 NUMBERS_IN_PAGE = 600_000
@@ -22,17 +23,13 @@ LINE_WIDTH = 2
 
 
 def thinned(comparison: Comparison) -> Thinned:
-    """The codelengths of all runs, entry by entry, and of the simple codes behind them."""
+    """The codelengths of all runs, entry by entry, and behind them those of the simple codes."""
     records = [record for entry in comparison.entries for record in entry.records]
     most = min(max(NUMBERS_IN_PAGE // len(records), FEWEST_POSITIONS), MOST_POSITIONS)
-    return thin([record.nats for record in records] + simple_nats(comparison), most)
-
-
-def simple_nats(comparison: Comparison) -> list[Floats]:
-    """What the codes that look at labels alone charge for each label."""
-    records = [record for entry in comparison.entries for record in entry.records]
+    curves = thin([record.nats for record in records], most)
     longest = max(records, key=lambda record: len(record.nats))
-    return [code(longest.labels, longest.num_classes) for code in SIMPLE_CODES.values()]
+    simple = [totals_after(code(longest.labels, longest.num_classes), curves.kept) for code in SIMPLE_CODES.values()]
+    return replace(curves, totals=curves.totals + simple)
 
 
 def data_of(comparison: Comparison, curves: Thinned) -> Markup:

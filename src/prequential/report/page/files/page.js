@@ -114,7 +114,7 @@ function listen() {
     const wanted = event.target.value.toLowerCase();
     for (const { item, name } of plots.series) item.hidden = !name.toLowerCase().includes(wanted);
   });
-  new ResizeObserver(() => requestAnimationFrame(() => plots.draw())).observe(byId("regret"));
+  new ResizeObserver(() => requestAnimationFrame(() => plots.fit())).observe(byId("regret"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.change({}));
   let opened = [];
   window.addEventListener("beforeprint", () => {

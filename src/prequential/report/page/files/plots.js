@@ -107,6 +107,11 @@ class Plots {
     document.getElementById("whole").disabled = this.state.zoom === null;
   }
 
+  // Draw again if the window changed.
+  fit() {
+    if (this.charts.some((chart) => chart.width !== chart.plot.clientWidth)) this.draw();
+  }
+
   change(changes) {
     Object.assign(this.state, changes);
     this.draw();
