@@ -9,7 +9,7 @@ from prequential.report.compare_text import number, odds
 from prequential.report.page.card import data_card, environments
 from prequential.report.page.comparison import comparison_table
 from prequential.report.page.curves import data_of, thinned
-from prequential.report.page.markup import Markup, fill, join, tag
+from prequential.report.page.markup import Markup, fill, join, tag, with_powers
 from prequential.report.page.settings import settings_table
 from prequential.report.thin import Thinned
 
@@ -22,13 +22,13 @@ def page_of(comparison: Comparison) -> str:
     records = [record for setting in settings for record in setting.records]
     curves = thinned(comparison)
     heading = f"{comparison.data}: {_counted(len(settings), 'setting')}, {_counted(len(records), 'run')}"
-    about = f"{comparison.length:,} labels of {comparison.num_classes:,} classes, coded one after the other"
+    about = f"{_counted(comparison.length, 'label')} of {comparison.num_classes:,} classes, coded one after the other"
     parts: dict[str, str | Markup] = {
         "title": f"{comparison.data}: prequential report",
         "heading": heading if len(settings) < len(records) else f"{comparison.data}: {_counted(len(records), 'run')}",
         "about": f"{about} · best: {comparison.best.name}",
         "headline": headline(comparison),
-        "summary": tag("ul", *(tag("li", sentence) for sentence in comparison.sentences()), class_="sentences"),
+        "summary": tag("ul", *(tag("li", with_powers(sentence)) for sentence in comparison.sentences()), class_="sentences"),
         "comparison": comparison_table(comparison),
         "precision": _precision(comparison, curves),
         "settings": settings_table(settings),
@@ -51,7 +51,7 @@ def headline(comparison: Comparison) -> Markup:
     if others and math.isfinite(others[0].difference):
         told.append(("ahead of the next", number(others[0].difference), "nats"))
         told.append(("odds against it", odds(others[0].log_odds), ""))
-    cells = [tag("div", tag("dt", name), tag("dd", value, " ", tag("small", unit))) for name, value, unit in told]
+    cells = [tag("div", tag("dt", name), tag("dd", with_powers(value), " ", tag("small", unit))) for name, value, unit in told]
     return tag("dl", *cells, class_="headline")
 
 

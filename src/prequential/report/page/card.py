@@ -66,7 +66,7 @@ def environments(records: Sequence[Record]) -> Markup:
     differing = [name for name in names if len({facts.get(name) for facts in each}) > 1]
     runs = [f"{times:,} run{'s' * (times > 1)}" for times in found.values()]
     if len(each) <= MOST_COLUMNS:
-        return beside(names, differing, runs, each, "environment-table")
+        return beside("environment", names, differing, runs, each)
     values = {name: sorted({facts.get(name, "–") for facts in each}) for name in names}
     told = {name: ", ".join(texts[:6]) + (", …" if len(texts) > 6 else "") for name, texts in values.items()}
     return join([tag("p", f"{len(each):,} different environments; what occurs in them:"), facts_table(told)])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from prequential.report.compare import Comparison
 from prequential.report.compare_text import NOTHING, number, odds, p_text, percentage, probability
 from prequential.report.entries import Entry, Setting
-from prequential.report.page.markup import Markup, join, tag
+from prequential.report.page.markup import Markup, join, tag, with_powers
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ def _flops(value: float) -> str:
 
 
 COLUMNS = [
-    _of_both("seeds", "runs that differ in nothing but their seed", lambda setting: len(setting.runs), "{:,.0f}".format),
+    _of_both("seeds", "runs that differ in nothing but their seed; figures are their means",
+             lambda setting: len(setting.runs), "{:,.0f}".format),
     Column("nats", "codelength: the sum of −ln p over all labels, mean of the seeds", lambda e: e.nats, number),
     Column("±", "standard error of that mean", lambda e: e.standard_error, number),
     Column("bits per label", "the same in bits, per label", lambda e: e.bits_per_label, lambda v: number(v, ".3f")),
@@ -81,18 +82,22 @@ COLUMNS = [
 def comparison_table(comparison: Comparison) -> Markup:
     """All settings, best first; columns that would be empty are left out."""
     entries, uncoded = comparison.entries, comparison.uncoded
+    is_repeated = any(len(setting.runs) > 1 for setting in [*entries, *uncoded])
     columns = [
         column
-        for column in COLUMNS
+        for column in COLUMNS[0 if is_repeated else 1 :]
         if any(column.value(entry) is not None for entry in entries)
         or any(column.of_setting(setting) is not None for setting in uncoded)
     ]
-    heads = [("run", "setting: one or more runs"), *((column.head, column.means) for column in columns)]
+    heads = [("run", "a run, or several that differ in nothing but their seed"), *((column.head, column.means) for column in columns)]
     rows = [_row(entry.name, entry.runs, [(c, c.value(entry)) for c in columns]) for entry in entries]
     rows += [_row(setting.name, setting.runs, [(c, c.of_setting(setting)) for c in columns]) for setting in uncoded]
-    caption = tag("caption", "Shortest code first. A click on a head sorts; heads say what they mean when pointed at.")
+    caption = tag("caption", "Shortest code first; a click on a head sorts.")
     head = tag("thead", tag("tr", *(sort_head(head, means) for head, means in heads)))
-    return tag("table", caption, head, tag("tbody", *rows), class_="sortable wide", id="comparison-table")
+    table = tag("table", caption, head, tag("tbody", *rows), class_="sortable wide", id="comparison-table")
+    box = tag("div", table, class_="scroll tall", tabindex="0", role="region", aria_label="Comparison")
+    told = tag("dl", *(join([tag("dt", head), tag("dd", means)]) for head, means in heads), class_="meanings")
+    return join([box, tag("details", tag("summary", "What the columns mean"), told, class_="screen")])
 
 
 def sort_head(head: str, means: str | None = None) -> Markup:
@@ -110,4 +115,4 @@ def _cell(column: Column, value: float | None) -> Markup:
         return tag("td", NOTHING, data_value="")
     text = column.text(value)
     key = ("Infinity" if value > 0 else "-Infinity") if math.isinf(value) else f"{value:.17g}"
-    return tag("td", text, data_value=key)
+    return tag("td", with_powers(text), data_value=key)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -38,7 +39,7 @@ def data_of(comparison: Comparison, curves: Thinned) -> Markup:
     entries, next_run = [], 0
     for entry in comparison.entries:
         numbers = list(range(next_run, next_run + len(entry.runs)))
-        entries.append({"name": entry.name, "runs": numbers, "names": entry.runs})
+        entries.append({"name": entry.name, "runs": numbers, "names": entry.runs, "finite": math.isfinite(entry.nats)})
         next_run += len(entry.runs)
     content = {
         "kept": packed(curves.kept),

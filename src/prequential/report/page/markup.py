@@ -12,6 +12,8 @@ class Markup(str):
 
 
 Part = str | Markup | None
+VOID = ("br", "input")
+"""Elements that hold nothing and do not close."""
 
 
 def tag(name: str, *parts: Part, **attributes: str | float | bool | None) -> Markup:
@@ -26,7 +28,17 @@ def tag(name: str, *parts: Part, **attributes: str | float | bool | None) -> Mar
         for key, value in attributes.items()
         if value is not None and value is not False
     )
-    return Markup(f"<{name}{written}>{join(parts)}</{name}>")
+    return Markup(f"<{name}{written}>" + ("" if name in VOID else f"{join(parts)}</{name}>"))
+
+
+def with_powers(text: str) -> Markup:
+    """Text whose powers of e are written as such.
+
+    Example:
+        >>> with_powers("a < b, odds e^1,204 : 1, e^−3.5")
+        'a &lt; b, odds e<sup>1,204</sup> : 1, e<sup>−3.5</sup>'
+    """
+    return Markup(re.sub(r"\be\^(−?\d[\d,.]*\d|−?\d)", r"e<sup>\1</sup>", escape(text)))
 
 
 def join(parts: Iterable[Part]) -> Markup:

@@ -71,7 +71,9 @@ def settings_table(settings: Sequence[Setting]) -> Markup:
     differing = [name for name in names if len({facts.get(name) for facts in each}) > 1]
     heads = [setting.name for setting in settings]
     if len(settings) <= MOST_COLUMNS:
-        return beside(names, differing, heads, each, "settings-table")
+        box = tag("input", type="checkbox", id="only-differences")
+        choice = tag("label", box, " only what differs", id="only-differences-label") if differing else None
+        return join([choice, beside("setting", names, differing, heads, each)])
     same = {name: each[0][name] for name in names if name not in differing}
     rows = [
         tag("tr", tag("th", head, scope="row"), *(tag("td", facts.get(name, MISSING)) for name in differing))
@@ -79,13 +81,13 @@ def settings_table(settings: Sequence[Setting]) -> Markup:
     ]
     head = tag("thead", tag("tr", sort_head("run"), *map(sort_head, differing)))
     caption = tag("caption", f"What differs, best run first ({len(differing)} of {len(names)} settings)")
-    table = tag("table", caption, head, tag("tbody", *rows), class_="sortable wide", id="settings-table")
+    table = tag("table", caption, head, tag("tbody", *rows), class_="sortable wide", id="setting-table")
     shared = tag("details", tag("summary", f"The same in all runs: {len(same)} settings"), facts_table(same))
     return join([tag("div", table, class_="scroll tall", tabindex="0", role="region", aria_label="Settings"), shared])
 
 
 def beside(
-    names: Sequence[str], differing: Sequence[str], heads: Sequence[str], each: Sequence[dict[str, str]], id_: str
+    what: str, names: Sequence[str], differing: Sequence[str], heads: Sequence[str], each: Sequence[dict[str, str]]
 ) -> Markup:
     """Facts as rows, what has them as columns; rows that differ are marked, also for those who see no colour."""
     rows = []
@@ -94,10 +96,10 @@ def beside(
         mark = tag("span", "≠ ", title="differs", class_="mark") if differs else None
         cells = [tag("td", facts.get(name, MISSING)) for facts in each]
         rows.append(tag("tr", tag("th", mark, name, scope="row"), *cells, class_="differs" if differs else "same"))
-    head = tag("thead", tag("tr", tag("th", "setting", scope="col"), *(tag("th", head, scope="col") for head in heads)))
+    head = tag("thead", tag("tr", tag("th", what, scope="col"), *(tag("th", head, scope="col") for head in heads)))
     told = f"{len(differing)} of {len(names)} differ, marked ≠" if len(heads) > 1 else None
-    table = tag("table", tag("caption", told) if told else None, head, tag("tbody", *rows), class_="facts", id=id_)
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=told or "settings")
+    table = tag("table", tag("caption", told) if told else None, head, tag("tbody", *rows), class_="facts", id=f"{what}-table")
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=f"{what}s")
 
 
 def facts_table(facts: dict[str, str]) -> Markup:

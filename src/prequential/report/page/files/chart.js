@@ -129,7 +129,7 @@ class Chart {
     for (let i = 0; i < values.length; i++) {
       if (!Number.isFinite(values[i]) || !Number.isFinite(pixels[i])) continue;
       if (i + 1 < values.length && pixels[i + 1] < start) continue;
-      const at = Math.round(pixels[i] * 2) / 2;
+      const at = line.faint ? Math.round(pixels[i]) : Math.round(pixels[i] * 2) / 2;
       const height = Math.max(-1e4, Math.min(1e4, this.y.pixel(values[i])));
       if (at === column) {
         least = Math.min(least, height);

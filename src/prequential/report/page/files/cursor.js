@@ -101,14 +101,10 @@ Object.assign(Chart.prototype, {
 
 // A short piece of a line, as it is drawn.
 function swatch({ colour, dash, width }) {
-  const space = "http://www.w3.org/2000/svg";
-  const picture = document.createElementNS(space, "svg");
-  picture.setAttribute("viewBox", "0 0 26 8");
-  picture.setAttribute("class", "swatch");
-  picture.setAttribute("aria-hidden", "true");
-  const line = picture.appendChild(document.createElementNS(space, "line"));
-  const attributes = { x1: 0, x2: 26, y1: 4, y2: 4, stroke: colour, "stroke-width": Math.max(width, 2) };
-  for (const [name, value] of Object.entries(attributes)) line.setAttribute(name, value);
+  const picture = document.getElementById("swatch").content.firstElementChild.cloneNode(true);
+  const line = picture.firstElementChild;
+  line.setAttribute("stroke", colour);
+  line.setAttribute("stroke-width", Math.max(width, 2));
   line.setAttribute("stroke-dasharray", dash.join(" "));
   return picture;
 }

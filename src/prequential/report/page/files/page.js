@@ -50,8 +50,8 @@ function update() {
     const regret = plots.valuesOf("regret", plots.curveOf(series));
     series.box.checked = plots.state.shown.has(series.id);
     series.mark.replaceChildren(swatch(plots.look(series)));
-    const whole = regret.length === plots.curves.kept.length;
-    series.output.textContent = whole ? withSign(regret[regret.length - 1]) : "∞";
+    const whole = series.finite && regret.length === plots.curves.kept.length;
+    series.output.textContent = whole ? withSign(regret[regret.length - 1]) : series.finite ? "–" : "∞";
     series.item.classList.toggle("off", !series.box.checked);
   }
   const hidden = plots.series.filter(({ id }) => id.startsWith("entry") && !plots.state.shown.has(id)).length;
@@ -121,12 +121,14 @@ function listen() {
     document.documentElement.classList.add("printing");
     opened = [...document.querySelectorAll("details:not([open])")];
     for (const details of opened) details.open = true;
+    plots.printing = true;
     plots.draw(3);
     update();
   });
   window.addEventListener("afterprint", () => {
     document.documentElement.classList.remove("printing");
     for (const details of opened) details.open = false;
+    plots.printing = false;
     plots.change({});
   });
 }

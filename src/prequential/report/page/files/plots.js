@@ -11,13 +11,13 @@ class Plots {
     this.palette = data;
     const { entries, codes } = data;
     this.series = [
-      ...entries.map((entry, i) => ({ id: `entry:${i}`, name: entry.name, number: i, runs: entry.runs })),
-      ...codes.map((code, i) => ({ id: `code:${i}`, name: code.name, number: i, runs: [] })),
+      ...entries.map((entry, i) => ({ ...entry, id: `entry:${i}`, number: i })),
+      ...codes.map((code, i) => ({ name: code.name, runs: [], finite: true, id: `code:${i}`, number: i })),
     ];
     const most = entries.length > FEW ? SHOWN_AT_FIRST : entries.length;
     this.state = {
       shown: new Set(this.series.slice(0, most).map(({ id }) => id)),
-      reference: "entry:0",
+      reference: entries.length > 1 ? "entry:0" : this.shortestCode(),
       logX: true,
       width: 0.25,
       seeds: entries.length <= FEW,
@@ -43,6 +43,13 @@ class Plots {
       return chart;
     });
     this.cursor = null;
+    this.printing = false;
+  }
+
+  // A run that is alone is shown against the best code that needs no model.
+  shortestCode() {
+    const lengths = this.curves.codes.map((code, i) => this.curves.reference(`code:${i}`).at(-1));
+    return `code:${lengths.indexOf(Math.min(...lengths))}`;
   }
 
   get view() {
@@ -59,12 +66,14 @@ class Plots {
     this.theme = { ink, rule, axis, selection: colour("selection"), faint: colour("faint"), text: colour("ink"), font };
   }
 
-  // How a line looks: a colour for each entry and, once these are used up, another kind of dash.
+  // How a line looks: a colour for each entry and, once these are used up, another kind of dash. On paper, which may
+  // know no colours, each colour has a dash of its own.
   look({ id, number: at }) {
     if (id.startsWith("code")) return { colour: this.theme.ink, dash: [[2, 3], [6, 2, 2, 2], [1, 2]][at % 3], width: 1.5 };
     const { colours, dashes } = this.palette;
     const colour = colours[at % colours.length];
-    const dash = dashes[Math.floor(at / colours.length) % dashes.length];
+    const round = Math.floor(at / colours.length);
+    const dash = dashes[(this.printing ? at + round : round) % dashes.length];
     return { colour: colour === "#000000" ? this.theme.text : colour, dash, width: 2 };
   }
 

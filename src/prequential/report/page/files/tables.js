@@ -30,6 +30,6 @@ for (const table of document.querySelectorAll("table.sortable")) {
 const onlyDifferences = document.getElementById("only-differences");
 if (onlyDifferences) {
   onlyDifferences.addEventListener("change", () => {
-    for (const row of document.querySelectorAll("#settings-table tr.same")) row.hidden = onlyDifferences.checked;
+    for (const row of document.querySelectorAll("#setting-table tr.same")) row.hidden = onlyDifferences.checked;
   });
 }
