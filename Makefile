@@ -1,9 +1,11 @@
 # make demo: the description length of MNIST under LeNet.  make test: every check.  make bench, bench-gpu: speed.
+# make test-browser: the report in a real browser.
 PYTHON ?= python3
 BIN := .venv/bin
+SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 export OMP_WAIT_POLICY := passive
 
-.PHONY: demo test bench bench-gpu install clean
+.PHONY: demo test test-browser bench bench-gpu install clean
 
 install: .venv/installed
 
@@ -23,6 +25,12 @@ test: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest --numprocesses 2
+
+# Debian's chromium, unless there is one; nothing else is needed to drive it
+test-browser: install
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y --no-install-recommends chromium; }
+	$(BIN)/pytest tests/browser -rs
 
 bench: install
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'

@@ -34,7 +34,7 @@ def previous_label_code(labels: NDArray[np.integer], num_classes: int) -> NDArra
 
 
 def _counting_code(labels: NDArray[np.integer], contexts: NDArray[np.integer], num_classes: int) -> NDArray[np.float64]:
-    """Block by block, so that memory holds little beside the result; all at once where there are more pairs than labels."""
+    """Block by block, so that memory holds little else; all at once where there are more pairs than labels."""
     num_pairs = (num_classes + 1) * num_classes
     is_one_block = num_pairs > max(len(labels), BLOCK_SIZE)
     size = max(len(labels), 1) if is_one_block else BLOCK_SIZE

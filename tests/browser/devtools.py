@@ -153,9 +153,7 @@ class Browser:
 
     def size(self, width: int, height: int) -> None:
         """Make the window so large."""
-        self.send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
-        )
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def dark(self, on: bool = True) -> None:
         """Prefer dark colours, or light ones."""

@@ -15,6 +15,7 @@ import pytest
 
 import prequential as pq
 from prequential import cli
+from prequential.errors import PreqError
 from prequential.report.compare import compare
 from prequential.report.page import page_of, write_report
 from prequential.report.page.build import SCRIPTS
@@ -163,7 +164,14 @@ def test_runs_that_diverged_or_have_no_code_are_in_it(tmp_path: Path) -> None:
     assert 'data-value="Infinity">∞' in text
     assert "net3-003" in text
     one = write_report(whole, tmp_path / "one.html").read_text(encoding="utf-8")
-    assert "1 run" in one
+    assert "synthetic: 1 run</h1>" in one
+
+
+def test_a_run_named_twice_is_shown_once(folder: Path, tmp_path: Path) -> None:
+    text = write_report([folder / "a", folder, folder / "c"], tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "synthetic: 3 settings, 4 runs</h1>" in text
+    with pytest.raises(PreqError, match="a report is of records or directories of runs, got int"):
+        write_report([3], tmp_path / "r.html")  # type: ignore[list-item]
 
 
 def test_many_settings_become_rows_with_what_differs() -> None:

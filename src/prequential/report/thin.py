@@ -4,6 +4,7 @@ All runs are kept at the same positions, so the difference of any two of them is
 """
 
 import heapq
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -59,7 +60,7 @@ def thin(nats: Sequence[Floats], most: int = 2000) -> Thinned:
     length = max(ends)
     even = np.geomspace(1, max(length, 1), max(most // 2 - 1, 1)).round().astype(np.int64)
     kept = sorted(ends | set(even[even <= length].tolist()))
-    waiting = [_worst(curves, start, stop) for start, stop in zip(kept[:-1], kept[1:], strict=True)]
+    waiting = [_worst(curves, start, stop) for start, stop in itertools.pairwise(kept)]
     heapq.heapify(waiting)
     while len(kept) < most and waiting and waiting[0].deviation > 0:
         worst = heapq.heappop(waiting)

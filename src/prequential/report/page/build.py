@@ -28,7 +28,9 @@ def page_of(comparison: Comparison) -> str:
         "heading": heading if len(settings) < len(records) else f"{comparison.data}: {_counted(len(records), 'run')}",
         "about": f"{about} · best: {comparison.best.name}",
         "headline": headline(comparison),
-        "summary": tag("ul", *(tag("li", with_powers(sentence)) for sentence in comparison.sentences()), class_="sentences"),
+        "summary": tag(
+            "ul", *(tag("li", with_powers(sentence)) for sentence in comparison.sentences()), class_="sentences"
+        ),
         "comparison": comparison_table(comparison),
         "precision": _precision(comparison, curves),
         "settings": settings_table(settings),
@@ -51,7 +53,10 @@ def headline(comparison: Comparison) -> Markup:
     if others and math.isfinite(others[0].difference):
         told.append(("ahead of the next", number(others[0].difference), "nats"))
         told.append(("odds against it", odds(others[0].log_odds), ""))
-    cells = [tag("div", tag("dt", name), tag("dd", with_powers(value), " ", tag("small", unit))) for name, value, unit in told]
+    cells = [
+        tag("div", tag("dt", name), tag("dd", with_powers(value), " ", tag("small", unit)))
+        for name, value, unit in told
+    ]
     return tag("dl", *cells, class_="headline")
 
 

@@ -71,7 +71,8 @@ COLUMNS = [
            lambda v: percentage(v, 1)),
     Column("saved: previous", "saved against looking at the previous label", _saving("previous"),
            lambda v: percentage(v, 1)),
-    Column("errors", "labels that were not the most probable class", lambda e: e.errors, lambda v: f"{v:,.1f}".removesuffix(".0")),
+    Column("errors", "labels that were not the most probable class", lambda e: e.errors,
+           lambda v: f"{v:,.1f}".removesuffix(".0")),
     _of_both("held-out loss", "nats per label on held-out data", lambda s: s.heldout_loss, lambda v: number(v, ".4f")),
     _of_both("held-out error", "wrong on held-out data", lambda s: s.heldout_error, lambda v: percentage(v, 2)),
     _of_both("FLOPs", "floating-point operations", lambda s: s.flops, _flops),
@@ -89,7 +90,10 @@ def comparison_table(comparison: Comparison) -> Markup:
         if any(column.value(entry) is not None for entry in entries)
         or any(column.of_setting(setting) is not None for setting in uncoded)
     ]
-    heads = [("run", "a run, or several that differ in nothing but their seed"), *((column.head, column.means) for column in columns)]
+    heads = [
+        ("run", "a run, or several that differ in nothing but their seed"),
+        *((column.head, column.means) for column in columns),
+    ]
     rows = [_row(entry.name, entry.runs, [(c, c.value(entry)) for c in columns]) for entry in entries]
     rows += [_row(setting.name, setting.runs, [(c, c.of_setting(setting)) for c in columns]) for setting in uncoded]
     caption = tag("caption", "Shortest code first; a click on a head sorts.")

@@ -1,4 +1,4 @@
-"""What the charts of a page know: the codelengths of all runs at shared positions, in a form that browsers read fast."""
+"""What the charts of a page know: codelengths of all runs at shared positions, in a form that browsers read fast."""
 
 import base64
 import json

@@ -98,7 +98,9 @@ def beside(
         rows.append(tag("tr", tag("th", mark, name, scope="row"), *cells, class_="differs" if differs else "same"))
     head = tag("thead", tag("tr", tag("th", what, scope="col"), *(tag("th", head, scope="col") for head in heads)))
     told = f"{len(differing)} of {len(names)} differ, marked ≠" if len(heads) > 1 else None
-    table = tag("table", tag("caption", told) if told else None, head, tag("tbody", *rows), class_="facts", id=f"{what}-table")
+    table = tag(
+        "table", tag("caption", told) if told else None, head, tag("tbody", *rows), class_="facts", id=f"{what}-table"
+    )
     return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=f"{what}s")
 
 

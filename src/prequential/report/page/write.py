@@ -1,7 +1,7 @@
 """From run directories to a page on disk."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +15,10 @@ from prequential.report.page.build import page_of
 from prequential.report.runs import find_runs
 
 SUFFIXES = (".html", ".htm")
+Run = Record | str | Path
 
 
-def write_report(runs: Iterable[Record | str | Path], path: str | Path, *, prefix: bool = False) -> Path:
+def write_report(runs: Run | Iterable[Run], path: str | Path, *, prefix: bool = False) -> Path:
     """Write one self-contained page about runs: comparison, interactive plots, settings, data and environment.
 
     Args:
@@ -46,17 +47,25 @@ def require_page_path(path: Path) -> None:
         raise PreqError(f"the report {path} cannot be written; choose another place")
 
 
-def read_runs(runs: Iterable[Record | str | Path]) -> list[Record]:
+def read_runs(runs: Run | Iterable[Run]) -> list[Record]:
     """The records without what a page does not show, so that many long ones fit into memory; labels are kept once."""
-    if isinstance(runs, Record | str | Path):
-        runs = [runs]
-    labels: dict[str, Record] = {}
+    first: dict[str, Record] = {}
     found = []
-    for each in runs:
-        records: Sequence[Record] = [each] if isinstance(each, Record) else []
-        for record in records or map(load, find_runs([each])):  # type: ignore[list-item]
-            slim = replace(record, uncalibrated_nats=np.zeros(0, np.float32), confidence=np.zeros(0, np.float32))
-            first = labels.setdefault(str(record.data["labels"]), slim)
-            same = np.array_equal(first.labels, slim.labels)
-            found.append(replace(slim, labels=first.labels) if same else slim)
+    for record in _records([runs] if isinstance(runs, Record | str | Path) else runs):
+        slim = replace(record, uncalibrated_nats=np.zeros(0, np.float32), confidence=np.zeros(0, np.float32))
+        labels = first.setdefault(str(record.data["labels"]), slim).labels
+        found.append(replace(slim, labels=labels) if np.array_equal(labels, slim.labels) else slim)
     return found
+
+
+def _records(runs: Iterable[Run]) -> Iterator[Record]:
+    """Records as they are, then those in directories, each once and read one at a time."""
+    directories = []
+    for run in runs:
+        if isinstance(run, Record):
+            yield run
+        elif isinstance(run, str | Path):
+            directories.append(run)
+        else:
+            raise PreqError(f"a report is of records or directories of runs, got {type(run).__name__}")
+    yield from map(load, find_runs(directories))

@@ -28,7 +28,7 @@ class Plots {
       cursor: (labels, chart, y) => this.setCursor(this.curves.nearest(labels), chart, y),
       zoom: (from, to) => this.zoom(from, to),
       reset: () => this.zoom(null),
-      leave: () => this.charts.forEach((chart) => chart.clearCursor()),
+      leave: () => this.leave(),
       key: (event, chart) => this.key(event, chart),
     };
     const nats = (value) => `${number(value, 1)} nats`;
@@ -149,6 +149,11 @@ class Plots {
   setCursor(index, chart, near) {
     this.cursor = index;
     for (const each of this.charts) each.drawCursor(index, each === chart ? near : each.height / 2, each === chart);
+  }
+
+  leave() {
+    this.cursor = null;
+    for (const chart of this.charts) chart.clearCursor();
   }
 
   key(event, chart) {
