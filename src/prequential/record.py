@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.errors import PreqError
-from prequential.files import digest_of, read_array, write_array, write_atomically
+from prequential.files import bytes_of, digest_of, read_array, write_array, write_atomically
+from prequential.notebook import record_html, spread, to_arrow, to_pandas
 
 FORMAT = 1
 RECORD_FILE = "record.json"
@@ -116,6 +117,29 @@ class Record:
             "record": None if self.path is None else str(self.path),
         } | ({} if self.status == "finished" else {"status": self.status, "positions": len(self.nats)})
 
+    def _repr_html_(self) -> str:
+        return record_html(self.summary())
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What is known of each position, as equally long arrays; the large ones are not copied."""
+        return {
+            "position": np.arange(len(self.nats)),
+            "nats": self.nats,
+            "uncalibrated_nats": self.uncalibrated_nats,
+            "label": self.labels,
+            "predicted": self.predicted,
+            "confidence": self.confidence,
+            "temperature": spread(self.temperatures, self.temperature_positions, len(self.nats)),
+        }
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame with a row for each position (see `columns`)."""
+        return to_pandas(self.columns())
+
+    def to_arrow(self) -> Any:
+        """A pyarrow.Table with a row for each position (see `columns`)."""
+        return to_arrow(self.columns())
+
     def facts(self) -> dict[str, Any]:
         """Everything but the arrays, as plain values."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*ARRAYS, "path")}
@@ -127,7 +151,7 @@ class Record:
         path.mkdir(parents=True, exist_ok=True)
         for name in ARRAYS:
             write_array(path / f"{name}.npy", getattr(self, name))
-        contents = {name: (len(values := getattr(self, name)), digest_of(values.tobytes())) for name in ARRAYS}
+        contents = {name: (len(values := getattr(self, name)), digest_of(bytes_of(values))) for name in ARRAYS}
         write_facts(path, self.facts(), contents)
         return replace(self, path=path)
 
@@ -211,6 +235,6 @@ def _read_array(path: Path, name: str, described: Any) -> NDArray[Any]:
     if not isinstance(described, dict) or not isinstance(described.get("length"), int):
         raise PreqError(f"{path / RECORD_FILE} is damaged: it says nothing of {name}")
     values = read_array(path / f"{name}.npy", described["length"])
-    if digest_of(values.tobytes()) != described.get("digest"):
+    if digest_of(bytes_of(values)) != described.get("digest"):
         raise PreqError(f"{path / f'{name}.npy'} is damaged: its content does not fit {RECORD_FILE}")
     return values

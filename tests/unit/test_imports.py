@@ -20,6 +20,8 @@ BLOCK_TORCH = (
     "pass"
 )
 SOURCE = Path(pq.__file__).parent
+READING_COMMANDS = [["compare", "RUNS"], ["compare", "RUNS", "--json", "--csv", "OUT.csv"], ["compare", "--help"]]
+"""What must work where there is no torch; RUNS is a folder of two runs, OUT a path to write to."""
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
@@ -53,6 +55,30 @@ def test_plans_records_measures_and_pictures_work_without_torch(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) != 0
     assert (tmp_path / "curve.svg").stat().st_size > 1000
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    for seed in (0, 1):
+        pq.run("mlp1", blobs(64), pq.ReplayStreams(num_streams=1, batch_size=8), seed=seed, out=folder / str(seed))
+    return folder
+
+
+@pytest.mark.parametrize("command", READING_COMMANDS, ids=" ".join)
+def test_commands_that_read_records_need_no_torch(command: list[str], runs: Path, tmp_path: Path) -> None:
+    arguments = [word.replace("RUNS", str(runs)).replace("OUT", str(tmp_path / "out")) for word in command]
+    done = python(f"{BLOCK_TORCH}\nfrom prequential.cli import main\nraise SystemExit(main({arguments!r}))")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    for word, path in zip(command, arguments, strict=True):
+        assert "OUT" not in word or Path(path).stat().st_size > 0
+
+
+def test_every_module_of_reports_can_be_imported_without_torch() -> None:
+    modules = sorted(f"prequential.report.{path.stem}" for path in (SOURCE / "report").glob("[!_]*.py"))
+    done = python(f"{BLOCK_TORCH}\nimport prequential.report, {', '.join(modules)}")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))

@@ -20,6 +20,7 @@ COMMANDS = {
     "data": "the data sets there are; preq data prepare NAME writes one into mapped files",
     "presets": "settings that belong together, and the codelengths they reached",
     "sweep": "run many trials whose settings are drawn from a space; preq sweep show DIR tells of one",
+    "compare": "which run explains the data best, by how much, and how sure one may be",
     "pareto": "what runs reached for what they cost: codelength against FLOPs",
     "report": "one page about runs that opens in any browser: table, interactive plots, settings",
 }
@@ -34,6 +35,7 @@ _HOMES = {
     "data": ("prequential.cli.data", "main_data"),
     "presets": ("prequential.cli.listing", "main_presets"),
     "sweep": ("prequential.cli.sweep", "main_sweep"),
+    "compare": ("prequential.cli.compare", "main_compare"),
     "pareto": ("prequential.cli.pareto", "main_pareto"),
     "report": ("prequential.cli.report", "main_report"),
 }

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from prequential.errors import PreqError
 from prequential.measure import name_of, require_comparable, sequence_of
-from prequential.record import PER_POSITION, Record
+from prequential.record import PER_POSITION, PER_PREDICTION, Record, load
+from prequential.report.runs import find_runs
 
 
 def require_records(records: Iterable[Record]) -> list[Record]:
@@ -35,11 +37,40 @@ def require_same_data(run: Record, reference: Record) -> None:
 def require_finished(runs: Sequence[Record]) -> None:
     """Refuse runs that were stopped or still go on."""
     for run in runs:
-        if run.status not in ("finished", "diverged"):
+        if not is_over(run):
             raise PreqError(
                 f"{name_of(run)} is not finished ({run.status} at label {len(run.nats):,} of {run.length:,}); "
                 "leave it out, or compare the labels that all have coded: --prefix (in Python prefix=True)"
             )
+
+
+def load_runs(directories: Sequence[str | Path], *, prefix: bool = False) -> tuple[list[Record], dict[str, list[str]]]:
+    """The records in some directories, and for each reason the runs that were left out.
+
+    Left out are only runs below a given directory that are not finished, unless `prefix` asks for them: the pruned
+    trials of a sweep. A run that was itself given is wanted, so what is wrong with it is an error.
+
+    Raises:
+        PreqError: for a directory without a run, or a run that cannot be read.
+    """
+    given = {Path(directory).resolve() for directory in directories}
+    records: list[Record] = []
+    left_out: dict[str, list[str]] = {}
+    for path in find_runs(directories):
+        record = load(path)
+        if path.resolve() not in given and not (is_over(record) or (prefix and len(record.nats))):
+            left_out.setdefault(f"not finished ({record.status})", []).append(str(path))
+        else:
+            records.append(record)
+    if not records:
+        reasons = "; ".join(f"{len(paths):,} {reason}" for reason, paths in left_out.items())
+        raise PreqError(f"there is no run to show: {reasons}")
+    return records, left_out
+
+
+def is_over(run: Record) -> bool:
+    """Whether a run went to its end, or to a label of probability 0."""
+    return run.status in ("finished", "diverged")
 
 
 def has_diverged(run: Record) -> bool:
@@ -64,4 +95,6 @@ def cut(run: Record, length: int) -> Record:
     if len(run.nats) <= length:
         return run
     arrays = {name: getattr(run, name)[:length] for name in PER_POSITION}
+    kept = int(np.searchsorted(run.temperature_positions, length))
+    arrays |= {name: getattr(run, name)[:kept] for name in PER_PREDICTION}
     return replace(run, **arrays, heldout=None, flops=None)

@@ -1,19 +1,20 @@
 """Which of several runs explains the data best, by how much, from where on, and how sure one may be."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Any
 
 from prequential.errors import PreqError
 from prequential.measure import require_same_sequence
+from prequential.notebook import html_table, to_arrow, to_pandas
 from prequential.record import Record
 from prequential.report.comparable import common_length, cut, require_finished, require_records, require_same_data
-from prequential.report.compare_text import heads_of, rows_of, sentences_of
-from prequential.report.entries import Entry, Setting, lead, mean_nats
-from prequential.report.paired import PairedTest, paired_test
+from prequential.report.compare_text import heads_of, html_rows_of, rows_of, title_of
+from prequential.report.compare_values import values_of
+from prequential.report.entries import Entry, Setting, entries_of, mean_of, paired_test_of
+from prequential.report.paired import PairedTest
 from prequential.report.seeds import group_names, grouped, setting_of
+from prequential.report.sentences import listed, sentences_of
 from prequential.simple_codes import frequency_code, previous_label_code, uniform_code
 
 SIMPLE_CODES = {"uniform": uniform_code, "frequencies": frequency_code, "previous": previous_label_code}
@@ -58,6 +59,27 @@ class Comparison:
         """The paired test of two settings over the seeds they share; None if these are fewer than two."""
         return paired_test_of(first.records, second.records)
 
+    def values(self) -> list[dict[str, Any]]:
+        """A row of plain values for each entry, then for each setting without a codelength."""
+        return values_of(self)
+
+    def to_pandas(self) -> Any:
+        """Those rows as a pandas.DataFrame."""
+        return to_pandas(self._columns())
+
+    def to_arrow(self) -> Any:
+        """Those rows as a pyarrow.Table."""
+        return to_arrow(self._columns())
+
+    def _columns(self) -> dict[str, list[Any]]:
+        rows = self.values()
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def _repr_html_(self) -> str:
+        rows = html_rows_of(self)
+        faint = len(rows) - len(self.entries)
+        return html_table(title_of(self), self.heads(), rows, below=self.sentences(), faint=faint)
+
     def __repr__(self) -> str:
         number = len(self.entries) + len(self.uncoded)
         return f"<Comparison of {number} on {self.data}: {self.best.name} with {self.best.nats:,.1f} nats>"
@@ -83,9 +105,8 @@ def compare(records: Iterable[Record], *, prefix: bool = False) -> Comparison:
         >>> data = pq.load_data("mnist").take(256).without_heldout()
         >>> method = pq.ReplayStreams(num_streams=2)
         >>> runs = [pq.run(model, data, method, seed=seed) for model in ("lenet", "mlp1") for seed in (0, 1)]
-        >>> comparison = pq.compare(runs)
-        >>> [(entry.name, len(entry.runs), round(entry.difference)) for entry in comparison.entries]  # doctest: +SKIP
-        [('mlp1', 2, 0), ('lenet', 2, 31)]
+        >>> [(entry.name, entry.seeds, entry.difference > 10) for entry in pq.compare(runs).entries]
+        [('mlp1', [0, 1], False), ('lenet', [0, 1], True)]
     """
     runs = require_records(records)
     coded = [run for run in runs if run.prequential]
@@ -102,7 +123,7 @@ def compare(records: Iterable[Record], *, prefix: bool = False) -> Comparison:
     shown = [cut(run, length) for run in coded] + uncoded
     longest = max(shown[: len(coded)], key=lambda run: len(run.labels))
     simple = {name: float(code(longest.labels, longest.num_classes).sum()) for name, code in SIMPLE_CODES.items()}
-    is_part = length < coded[0].length
+    is_part = prefix and length < coded[0].length
     groups = grouped(shown)
     run_names, names = group_names(shown, groups)
     settings = [
@@ -110,7 +131,7 @@ def compare(records: Iterable[Record], *, prefix: bool = False) -> Comparison:
         for group, name in zip(groups, names, strict=True)
     ]
     return Comparison(
-        entries=_entries([setting for setting in settings if setting.records[0].prequential], simple, length),
+        entries=entries_of([setting for setting in settings if setting.records[0].prequential], simple, length),
         uncoded=sorted(
             (setting for setting in settings if not setting.records[0].prequential),
             key=lambda setting: (setting.heldout_loss is None, setting.heldout_loss, setting.name),
@@ -132,76 +153,11 @@ def _setting(records: list[Record], name: str, runs: list[str], *, is_part: bool
         name=name,
         runs=runs,
         records=records,
-        heldout_loss=_mean([each.get("loss") for each in held]),
-        heldout_error=_mean([each.get("error_rate") for each in held]),
-        flops=_mean([(record.flops or {}).get("code") for record in known]),
-        seconds=_mean([record.seconds for record in known]),
+        heldout_loss=mean_of([each.get("loss") for each in held]),
+        heldout_error=mean_of([each.get("error_rate") for each in held]),
+        flops=mean_of([(record.flops or {}).get("code") for record in known]),
+        seconds=mean_of([record.seconds for record in known]),
     )
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """The mean; None where one of them is not known."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def _entries(settings: Sequence[Setting], simple: dict[str, float], length: int) -> list[Entry]:
-    """The settings as entries, best first."""
-    totals = {setting.name: [float(record.nats.sum()) for record in setting.records] for setting in settings}
-    nats = {name: float(np.mean(values)) for name, values in totals.items()}
-    ranked = sorted(settings, key=lambda setting: (nats[setting.name], setting.name))
-    differences = [_more(nats[setting.name], nats[ranked[0].name]) for setting in ranked]
-    log_sum = float(np.logaddexp.reduce([-difference for difference in differences]))
-    leads = _leads(ranked, length)
-    entries = []
-    for setting, difference, (leads_from, early_share) in zip(ranked, differences, leads, strict=True):
-        own = nats[setting.name]
-        test = None if setting is ranked[0] else paired_test_of(ranked[0].records, setting.records)
-        entries.append(
-            Entry(
-                **vars(setting),
-                nats=own,
-                standard_error=_standard_error(totals[setting.name]),
-                bits_per_label=own / math.log(2) / length,
-                savings={name: _saving(own, code) for name, code in simple.items()},
-                errors=_mean([record.errors for record in setting.records]) if math.isfinite(own) else None,
-                difference=difference,
-                log_odds=difference,
-                log_posterior=-difference - log_sum,
-                leads_from=leads_from,
-                early_share=early_share,
-                p_value=None if test is None else test.p_value,
-            )
-        )
-    return entries
-
-
-def _leads(ranked: Sequence[Setting], length: int) -> list[tuple[int | None, float | None]]:
-    """From where on the best leads each of the others, and itself the second; one curve in memory beside the best's."""
-    best = mean_nats(ranked[0].records, length)
-    leads = [lead(best, mean_nats(setting.records, length)) for setting in ranked[1:]]
-    return [leads[0] if leads else (None, None), *leads]
-
-
-def _more(nats: float, best: float) -> float:
-    return 0.0 if nats == best else nats - best  # also where both are infinite
-
-
-def _saving(nats: float, code: float) -> float:
-    return 1.0 - nats / code if code else 0.0 if not nats else -math.inf
-
-
-def _standard_error(values: Sequence[float]) -> float | None:
-    if len(values) < 2 or not np.isfinite(values).all():
-        return None
-    return float(np.std(values, ddof=1)) / math.sqrt(len(values))
-
-
-def paired_test_of(first: Sequence[Record], second: Sequence[Record]) -> PairedTest | None:
-    """The paired test of two settings over the seeds they share."""
-    one, other = ({record.seeds["seed"]: float(record.nats.sum()) for record in each} for each in (first, second))
-    shared = sorted(one.keys() & other.keys())
-    return paired_test([one[seed] for seed in shared], [other[seed] for seed in shared])
 
 
 def _notes(runs: Sequence[Record], settings: Sequence[Setting]) -> list[str]:
@@ -213,7 +169,7 @@ def _notes(runs: Sequence[Record], settings: Sequence[Setting]) -> list[str]:
     for setting in settings:
         keys.setdefault(setting_of(setting.records[0]), []).append(setting.name)
     notes += [
-        f"{', '.join(names)}: the same settings and seed more than once, so they are not taken as repeated seeds"
+        f"{listed(names)}: the same settings and seed more than once, so they are not taken as repeated seeds"
         for names in keys.values()
         if len(names) > 1
     ]

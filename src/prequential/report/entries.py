@@ -1,5 +1,6 @@
 """A line of a comparison: one setting with its seeds, and what it reached."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.record import Record
+from prequential.report.paired import PairedTest, paired_test
 
 Floats = NDArray[np.float64]
 EARLY = 0.1
@@ -56,7 +58,8 @@ class Entry(Setting):
     early_share: float | None
     """The part of that lead which was earned in the first 10 % of the data; below 0 where the best was behind there."""
     p_value: float | None
-    """Of the paired test against the best over the seeds they share. None with fewer than two, and for the best."""
+    """Of the paired test against the best over the seeds they share, None with fewer than two and for the best itself.
+    Not corrected for having chosen the best afterwards, nor for the number of settings."""
 
     @property
     def codelengths(self) -> dict[int, float]:
@@ -92,3 +95,70 @@ def lead(best: Floats, other: Floats) -> tuple[int | None, float | None]:
     early = float(ahead[-(-len(ahead) // round(1 / EARLY)) - 1])
     share = early / float(ahead[-1]) if np.isfinite(ahead[-1]) else None
     return (int(behind[-1]) + 1 if len(behind) else 0), share
+
+
+def mean_of(values: Sequence[float | None]) -> float | None:
+    """The mean; None where one of them is not known."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def entries_of(settings: Sequence[Setting], simple: dict[str, float], length: int) -> list[Entry]:
+    """The settings as entries, best first."""
+    totals = {setting.name: [float(record.nats.sum()) for record in setting.records] for setting in settings}
+    nats = {name: float(np.mean(values)) for name, values in totals.items()}
+    ranked = sorted(settings, key=lambda setting: (nats[setting.name], setting.name))
+    differences = [_more(nats[setting.name], nats[ranked[0].name]) for setting in ranked]
+    log_sum = float(np.logaddexp.reduce([-difference for difference in differences]))
+    leads = _leads(ranked, length)
+    entries = []
+    for setting, difference, (leads_from, early_share) in zip(ranked, differences, leads, strict=True):
+        own = nats[setting.name]
+        test = None if setting is ranked[0] else paired_test_of(ranked[0].records, setting.records)
+        entries.append(
+            Entry(
+                **vars(setting),
+                nats=own,
+                standard_error=_standard_error(totals[setting.name]),
+                bits_per_label=own / math.log(2) / length,
+                savings={name: _saving(own, code) for name, code in simple.items()},
+                errors=mean_of([record.errors for record in setting.records]) if math.isfinite(own) else None,
+                difference=difference,
+                log_odds=difference,
+                log_posterior=-difference - log_sum,
+                leads_from=leads_from,
+                early_share=early_share,
+                p_value=None if test is None else test.p_value,
+            )
+        )
+    return entries
+
+
+def _leads(ranked: Sequence[Setting], length: int) -> list[tuple[int | None, float | None]]:
+    """From where on the best leads each of the others, and itself the second; one curve in memory beside the best's."""
+    if len(ranked) == 1:
+        return [(None, None)]
+    best = mean_nats(ranked[0].records, length)
+    leads = [lead(best, mean_nats(setting.records, length)) for setting in ranked[1:]]
+    return [leads[0], *leads]
+
+
+def _more(nats: float, best: float) -> float:
+    return 0.0 if nats == best else nats - best  # also where both are infinite
+
+
+def _saving(nats: float, code: float) -> float:
+    return 1.0 - nats / code if code else 0.0 if not nats else -math.inf
+
+
+def _standard_error(values: Sequence[float]) -> float | None:
+    if len(values) < 2 or not np.isfinite(values).all():
+        return None
+    return float(np.std(values, ddof=1)) / math.sqrt(len(values))
+
+
+def paired_test_of(first: Sequence[Record], second: Sequence[Record]) -> PairedTest | None:
+    """The paired test of two settings over the seeds they share."""
+    one, other = ({record.seeds["seed"]: float(record.nats.sum()) for record in each} for each in (first, second))
+    shared = sorted(one.keys() & other.keys())
+    return paired_test([one[seed] for seed in shared], [other[seed] for seed in shared])

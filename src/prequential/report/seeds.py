@@ -54,7 +54,7 @@ def group_names(records: Sequence[Record], groups: Sequence[Sequence[int]]) -> t
     wanted: list[list[str]] = []
     for group in groups:
         own, record = [runs[number] for number in group], records[group[0]]
-        last = own[0] if len(own) == 1 else f"{own[0]} and {len(own) - 1} more"
+        last = own[0] if len(own) == 1 else f"{own[0]} +{len(own) - 1}"
         model = record.model["name"]
         shared = [shared_part(own), model, f"{model} {record.method['name']}"] if len(own) > 1 else []
         wanted.append([*(name for name in shared if name), last])

@@ -1,0 +1,94 @@
+"""A comparison in plain language."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from prequential.report.compare_text import number, odds, p_text
+from prequential.report.entries import Entry, paired_test_of
+
+if TYPE_CHECKING:
+    from prequential.report.compare import Comparison
+
+SIGNIFICANT = 0.05
+NAMED = 3
+"""Names that a sentence lists."""
+CODE_NAMES = {
+    "uniform": "uniform code",
+    "frequencies": "code of the label frequencies",
+    "previous": "code that looks at the previous label",
+}
+"""The codes that look at labels alone."""
+
+
+def sentences_of(comparison: "Comparison") -> list[str]:
+    """What the comparison says, the main thing first."""
+    entries = comparison.entries
+    said = []
+    if len(entries) > 1:
+        said += [_of_pair(entries[0], entries[1]), _of_seeds(entries[0], entries[1])]
+    lost = [entry.name for entry in entries if math.isinf(entry.nats)]
+    if lost:
+        said.append(f"Infinite, since a label got probability 0: {listed(lost)}.")
+    said.append(_of_simple_codes(comparison))
+    if len(entries) > 1:
+        cost = f"ln {len(entries):,} = {math.log(len(entries)):.2f} nats"
+        said.append(f"Choosing the best of {len(entries):,} settings afterwards costs {cost} more.")
+    if comparison.uncoded:
+        names = listed([setting.name for setting in comparison.uncoded])
+        said.append(f"Without a codelength, so that only held-out figures are shown: {names}.")
+    if comparison.length < comparison.sequence_length and math.isfinite(entries[0].nats):
+        said.insert(0, f"Only the first {comparison.length:,} of {comparison.sequence_length:,} labels are compared.")
+    return [*said, *(f"{note[:1].upper()}{note[1:]}." for note in comparison.notes)]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names on one line, and how many more there are.
+
+    Example:
+        >>> listed(["a", "b", "c", "d", "e"])
+        'a, b, c and 2 more'
+    """
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _of_pair(best: Entry, second: Entry) -> str:
+    if math.isinf(best.nats):
+        return "No code is finite."
+    if not second.difference:
+        return f"{best.name} and {second.name} have codes of the same length."
+    if math.isinf(second.difference):
+        return f"{best.name} is the only one with a finite code."
+    said = f"{best.name} needs {number(second.difference)} nats less than {second.name}, odds {odds(second.log_odds)}"
+    if best.leads_from is None or best.early_share is None:
+        return f"{said}."
+    share = f"{100 * best.early_share:.0f} % of its advantage was earned in the first 10 % of the data"
+    if best.early_share < 0:
+        share = "it was behind after the first 10 % of the data"
+    return f"{said}; it leads from position {best.leads_from:,} on; {share}."
+
+
+def _of_seeds(best: Entry, second: Entry) -> str:
+    shared = len(set(best.seeds) & set(second.seeds))
+    if second.p_value is None:
+        if math.isinf(second.nats):
+            return "A code is infinite: no test."
+        each = len(best.runs) == len(second.runs) == 1
+        return "One seed each: no test." if each else f"{shared} shared seed{'s' * (shared != 1)}: no test."
+    test = paired_test_of(best.records, second.records)
+    assert test is not None
+    differ = "the settings differ" if test.p_value < SIGNIFICANT else "the seeds do not show that the settings differ"
+    difference = f"{number(test.mean)} ± {number(test.standard_error)} nats over {shared} shared seeds"
+    return f"Seed by seed the difference is {difference}: p = {p_text(test.p_value)} (paired t-test), {differ}."
+
+
+def _of_simple_codes(comparison: "Comparison") -> str:
+    name = min(comparison.simple, key=lambda name: comparison.simple[name])
+    nats, number_of = comparison.simple[name], len(comparison.entries)
+    beaten = sum(entry.nats >= nats for entry in comparison.entries)
+    code = f"{CODE_NAMES[name]} with {number(nats)} nats"
+    if not beaten:
+        return f"All beat the simple codes; the best of these is the {code}."
+    who = "every run" if beaten == number_of else f"{beaten:,} of {number_of:,}"
+    return f"A code without any model beats {who}: the {code}."
