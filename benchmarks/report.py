@@ -42,7 +42,8 @@ def measure(num_runs: int, length: int) -> Result:
         code = "import sys; from prequential.cli import main; sys.exit(main(sys.argv[1:]))"
         begin = time.perf_counter()
         arguments = [sys.executable, "-c", code, "report", str(Path(folder) / "runs"), "-o", str(page)]
-        child = os.posix_spawn(sys.executable, arguments, dict(os.environ))
+        quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+        child = os.posix_spawn(sys.executable, arguments, dict(os.environ), file_actions=quiet)
         _, status, usage = os.wait4(child, 0)
         seconds = time.perf_counter() - begin
         assert status == 0, f"preq report ended with {status}"

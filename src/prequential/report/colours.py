@@ -14,5 +14,5 @@ DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
 )
 """A line style for each colour, so that nothing is told by colour alone; as matplotlib writes them, in line widths."""
 
-INK, FAINT = "#222222", "#999999"
-"""What is written, and what stays in the background."""
+INK, GREY, FAINT = "#222222", "#666666", "#999999"
+"""What is written, what is said by the way, and what stays in the background."""

@@ -6,7 +6,8 @@ import numpy as np
 
 from prequential.record import Record
 from prequential.report.compare import Comparison
-from prequential.report.compare_text import CODE_NAMES, number
+from prequential.report.compare_text import number
+from prequential.report.page.curves import CODE_NAMES
 from prequential.report.page.markup import Markup, join, tag
 from prequential.report.page.settings import MOST_COLUMNS, as_text, beside, facts_table, flat
 
@@ -49,7 +50,7 @@ def class_bars(record: Record) -> Markup:
         bar = tag("span", class_="bar", style=f"width:{100 * count / largest:.1f}%")
         rows.append(
             tag("tr", tag("th", str(label), scope="row"), tag("td", bar, class_="bars"), tag("td", f"{count:,}"),
-                tag("td", f"{100 * count / total:.1f} %"))
+                tag("td", f"{100 * count / total:.1f}%"))
         )  # fmt: skip
     which = "Labels of each class" if len(shown) == len(counts) else f"The {MOST_BARS} most frequent classes"
     return tag("table", tag("caption", which), tag("tbody", *rows), class_="classes")

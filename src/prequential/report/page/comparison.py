@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from prequential.report.compare import Comparison
 from prequential.report.compare_text import NOTHING, number, odds, p_text, percentage, probability
 from prequential.report.entries import Entry, Setting
+from prequential.report.page.curves import CODE_NAMES
 from prequential.report.page.markup import Markup, join, tag, with_powers
 
 
@@ -20,14 +21,12 @@ class Column:
     text: Callable[[float], str]
     of_setting: Callable[[Setting], float | None] = lambda setting: None
     """The value of a setting without a codelength."""
+    of_code: Callable[[float, Comparison], float | None] = lambda nats, comparison: None
+    """The value of a simple code of so many nats."""
 
 
 def _of_both(head: str, means: str, value: Callable[[Setting], float | None], text: Callable[[float], str]) -> Column:
     return Column(head, means, value, text, value)
-
-
-def _behind(entry: Entry) -> float | None:
-    return entry.difference or None
 
 
 def _saving(code: str) -> Callable[[Entry], float | None]:
@@ -38,11 +37,11 @@ def _flops(value: float) -> str:
     """FLOPs as people read them.
 
     Example:
-        >>> _flops(24888606720.0)
-        '24.9 G'
+        >>> _flops(24888606720.0), _flops(999_700.0), _flops(12.0)
+        ('24.9 G', '1 M', '12')
     """
     for power, unit in ((18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
-        if value >= 10**power:
+        if value >= 0.9995 * 10**power:
             return f"{value / 10**power:,.3g} {unit}"
     return f"{value:,.0f}"
 
@@ -50,26 +49,25 @@ def _flops(value: float) -> str:
 COLUMNS = [
     _of_both("seeds", "runs that differ in nothing but their seed; figures are their means",
              lambda setting: len(setting.runs), "{:,.0f}".format),
-    Column("nats", "codelength: the sum of −ln p over all labels, mean of the seeds", lambda e: e.nats, number),
+    Column("nats", "codelength: the sum of −ln p over all labels, mean of the seeds", lambda e: e.nats, number,
+           of_code=lambda nats, comparison: nats),
     Column("±", "standard error of that mean", lambda e: e.standard_error, number),
-    Column("bits per label", "the same in bits, per label", lambda e: e.bits_per_label, lambda v: number(v, ".3f")),
-    Column("more than best", "nats that it needs more than the best", _behind, number),
-    Column("odds of best", "how much more probable the best makes these labels", _behind, odds),
-    Column(
-        "posterior",
-        "its probability, if all were equally probable before",
-        lambda e: e.log_posterior,
-        probability,
-    ),
-    Column("p of pairs", "paired t-test against the best over shared seeds", lambda e: e.p_value, p_text),
+    Column("bits per label", "the same in bits, per label", lambda e: e.bits_per_label, lambda v: number(v, ".3f"),
+           of_code=lambda nats, comparison: nats / math.log(2) / comparison.length),
+    Column("more than the best", "nats that it needs more than the best", lambda e: e.difference or None, number,
+           of_code=lambda nats, comparison: nats - comparison.best.nats),
+    Column("odds of the best", "how much more probable the best makes these labels", lambda e: e.log_odds or None,
+           odds),
+    Column("posterior", "its probability, if all were equally probable before", lambda e: e.log_posterior, probability),
+    Column("paired test: p", "paired t-test against the best over shared seeds", lambda e: e.p_value, p_text),
     Column("best leads from", "the position from which the best leads it for good; first row: the runner-up",
            lambda e: e.leads_from, "{:,.0f}".format),
-    Column("early share", "the part of that lead earned in the first 10 % of the data",
+    Column("early share", "the part of that lead earned in the first 10% of the data",
            lambda e: e.early_share, percentage),
-    Column("saved: uniform", "saved against equal probabilities", _saving("uniform"), lambda v: percentage(v, 1)),
-    Column("saved: frequencies", "saved against the label frequencies so far", _saving("frequencies"),
+    Column("saved on uniform", "saved against equal probabilities", _saving("uniform"), lambda v: percentage(v, 1)),
+    Column("saved on frequencies", "saved against the label frequencies so far", _saving("frequencies"),
            lambda v: percentage(v, 1)),
-    Column("saved: previous", "saved against looking at the previous label", _saving("previous"),
+    Column("saved on previous", "saved against looking at the previous label", _saving("previous"),
            lambda v: percentage(v, 1)),
     Column("errors", "labels that were not the most probable class", lambda e: e.errors,
            lambda v: f"{v:,.1f}".removesuffix(".0")),
@@ -95,6 +93,10 @@ def comparison_table(comparison: Comparison) -> Markup:
         *((column.head, column.means) for column in columns),
     ]
     rows = [_row(entry.name, entry.runs, [(c, c.value(entry)) for c in columns]) for entry in entries]
+    rows += [
+        _row(CODE_NAMES[name], [], [(c, c.of_code(nats, comparison)) for c in columns], is_code=True)
+        for name, nats in sorted(comparison.simple.items(), key=lambda code: code[1])
+    ]
     rows += [_row(setting.name, setting.runs, [(c, c.of_setting(setting)) for c in columns]) for setting in uncoded]
     caption = tag("caption", "Shortest code first; a click on a head sorts.")
     head = tag("thead", tag("tr", *(sort_head(head, means) for head, means in heads)))
@@ -109,14 +111,17 @@ def sort_head(head: str, means: str | None = None) -> Markup:
     return tag("th", tag("button", head, type="button", title=means), scope="col")
 
 
-def _row(name: str, runs: list[str], cells: list[tuple[Column, float | None]]) -> Markup:
+def _row(name: str, runs: list[str], cells: list[tuple[Column, float | None]], *, is_code: bool = False) -> Markup:
     told = ", ".join(runs[:8]) + (f" and {len(runs) - 8} more" if len(runs) > 8 else "")
-    return tag("tr", tag("th", name, scope="row", title=told), join(_cell(column, value) for column, value in cells))
+    head = tag("th", name, scope="row", title=told or None)
+    nothing = "" if is_code else NOTHING
+    row = [_cell(column, value, nothing) for column, value in cells]
+    return tag("tr", head, *row, class_="code" if is_code else None)
 
 
-def _cell(column: Column, value: float | None) -> Markup:
+def _cell(column: Column, value: float | None, nothing: str) -> Markup:
     if value is None:
-        return tag("td", NOTHING, data_value="")
+        return tag("td", nothing, data_value="")
     text = column.text(value)
     key = ("Infinity" if value > 0 else "-Infinity") if math.isinf(value) else f"{value:.17g}"
     return tag("td", with_powers(text), data_value=key)

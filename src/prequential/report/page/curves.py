@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 
 from prequential.report.colours import COLOURS, DASHES
 from prequential.report.compare import SIMPLE_CODES, Comparison
-from prequential.report.compare_text import CODE_NAMES
 from prequential.report.page.markup import Markup
 from prequential.report.thin import Thinned, thin, totals_after
 
+CODE_NAMES = {"uniform": "uniform code", "frequencies": "label frequencies", "previous": "previous label"}
+"""The codes that look at labels alone."""
 MOST_POSITIONS, FEWEST_POSITIONS = 4000, 800
 NUMBERS_IN_PAGE = 600_000
 """Codelengths that a page holds, as far as each run keeps enough: eleven bytes each."""
