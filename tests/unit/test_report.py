@@ -134,9 +134,10 @@ def test_it_says_what_the_comparison_says(folder: Path) -> None:
 
 def test_names_of_directories_stay_text(tmp_path: Path) -> None:
     names = ["<b>bold", "x <img src=y onerror=alert(1)>", "a&amp;b", '"quoted"', "{{css}}", "it's `e^3`"]
+    names += ["one</script><i>", "two</script><i>"]  # the ends are alike, so that the names hold more of the paths
     records = [synthetic_record(number, 60, name=name) for number, name in enumerate(names)]
     page = Page(text := page_of(compare(records)))
-    assert not [tag for tag, _ in page.elements if tag == "img"]
+    assert not [tag for tag, _ in page.elements if tag in ("img", "i")]
     assert "<b>bold" not in text
     assert "onerror=alert(1)>" not in text
     assert set(names) <= set(page.texts["th"])
@@ -172,6 +173,8 @@ def test_a_run_named_twice_is_shown_once(folder: Path, tmp_path: Path) -> None:
     assert "synthetic: 3 settings, 4 runs</h1>" in text
     with pytest.raises(PreqError, match="a report is of records or directories of runs, got int"):
         write_report([3], tmp_path / "r.html")  # type: ignore[list-item]
+    with pytest.raises(PreqError, match=r"a report is a page, got 'r\.txt'; end the name in \.html"):
+        write_report(folder, tmp_path / "r.txt")
 
 
 def test_many_settings_become_rows_with_what_differs() -> None:
