@@ -4,11 +4,12 @@ Messages are JSON with a zero byte behind; the browser reads them from its file 
 """
 
 import base64
+import fcntl
 import json
 import os
 import select
 import shutil
-import subprocess
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,18 +36,12 @@ class Browser:
 
     def __init__(self, program: str, profile: Path) -> None:
         ours, theirs = os.pipe(), os.pipe()
-        far = [os.dup(ours[0]), os.dup(theirs[1])]
-
-        def hand_over() -> None:
-            high = [os.dup2(end, 100 + number) for number, end in enumerate(far)]
-            os.dup2(high[0], 3)
-            os.dup2(high[1], 4)
-
+        far = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (ours[0], theirs[1])]
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
         command = [program, *FLAGS, *sandbox, f"--user-data-dir={profile}", "about:blank"]
-        self._process = subprocess.Popen(
-            command, preexec_fn=hand_over, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        quiet = [(os.POSIX_SPAWN_OPEN, file, os.devnull, os.O_WRONLY, 0) for file in (1, 2)]
+        handed = [(os.POSIX_SPAWN_DUP2, end, file) for end, file in zip(far, (3, 4), strict=True)]
+        self._process = os.posix_spawn(program, command, dict(os.environ), file_actions=[*quiet, *handed])
         for end in (*far, ours[0], theirs[1]):
             os.close(end)
         self._out, self._in = ours[1], theirs[0]
@@ -65,11 +60,11 @@ class Browser:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         os.close(self._out)  # the browser ends with its pipe
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        deadline = time.monotonic() + 10
+        while os.waitpid(self._process, os.WNOHANG) == (0, 0):
+            if time.monotonic() > deadline:
+                os.kill(self._process, signal.SIGKILL)
+            time.sleep(0.02)
         os.close(self._in)
 
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
