@@ -123,6 +123,7 @@ def test_what_cannot_be_compared_is_refused_with_the_reason() -> None:
             r"differ in their order \(1 and 0\)",
         ),
         (replace(erm(), data={**one.data, "labels": "m"}), "erm was trained on other labels, inputs or another order"),
+        (erm(status="stopped"), r"runs/erm is not finished \(stopped\); leave it out$"),
         (
             replace(made_record([1.0, 2.0], name="two", length=LENGTH), status="pruned"),
             r"two is not finished \(pruned at label 2 of 40\); leave it out, or compare .* --prefix",

@@ -37,6 +37,8 @@ def require_same_data(run: Record, reference: Record) -> None:
 def require_finished(runs: Sequence[Record]) -> None:
     """Refuse runs that were stopped or still go on."""
     for run in runs:
+        if not is_over(run) and not run.prequential:
+            raise PreqError(f"{name_of(run)} is not finished ({run.status}); leave it out")
         if not is_over(run):
             raise PreqError(
                 f"{name_of(run)} is not finished ({run.status} at label {len(run.nats):,} of {run.length:,}); "

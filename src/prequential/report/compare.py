@@ -176,6 +176,6 @@ def _notes(runs: Sequence[Record], settings: Sequence[Setting]) -> list[str]:
     return notes
 
 
-def _heldout_data(run: Record) -> tuple[str, str]:
-    data = run.data["heldout"]
-    return data["labels"], data.get("examples") or data["inputs"]
+def _heldout_data(run: Record) -> tuple[str | None, str | None]:
+    data = run.data["heldout"] or {}
+    return data.get("labels"), data.get("examples") or data.get("inputs")
