@@ -258,6 +258,21 @@ def test_unfinished_runs_are_shown_as_far_as_all_go(folder: Path, tmp_path: Path
     assert floats(data_in(text)["kept"])[-1] == 100
 
 
+def test_unfinished_runs_of_a_sweep_are_left_out_and_named(tmp_path: Path, capsys: Captured) -> None:
+    record = synthetic_record(2, 900)
+    arrays = {name: getattr(record, name)[:100] for name in ("nats", "labels", "predicted")}
+    for number in range(2):
+        synthetic_record(number, 900).save(tmp_path / "sweep" / f"{number}")
+        replace(record, status="pruned", **arrays).save(tmp_path / "sweep" / f"pruned-{number}")
+    page = tmp_path / "r.html"
+    assert cli.main(["report", str(tmp_path / "sweep"), "-o", str(page)]) == 0
+    note = f"left out 2 runs not finished (pruned): {tmp_path}/sweep/pruned-0, {tmp_path}/sweep/pruned-1"
+    assert capsys.readouterr().err == f"preq: note: {note}\n"
+    text = page.read_text(encoding="utf-8")
+    assert f"<li>L{note[1:]}.</li>" in text
+    assert "synthetic: 2 runs</h1>" in text
+
+
 def test_none_of_it_needs_torch(folder: Path, tmp_path: Path) -> None:
     code = (
         f"{BLOCK_TORCH}\nimport prequential.report\nfrom prequential.cli import main\n"

@@ -21,8 +21,10 @@ class ReportFlags:
     `preq report runs/lenet runs/mlp2 sweeps/a -o report.html`
     """
 
-    directories: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...")]
-    """Runs, folders of runs, or sweeps; all on the same data in the same order."""
+    directories: Annotated[
+        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")
+    ]
+    """Runs, folders of runs, or sweeps, on the same data in one order. In folders, unfinished runs are left out."""
     output: Annotated[PathText, tyro.conf.arg(aliases=("-o",), help_behavior_hint="(default: report.html)")] = None
     """The page to write; a file of that name is replaced."""
     prefix: Annotated[bool, UNSET] = False

@@ -1,9 +1,10 @@
 """A comparison as the text of a page."""
 
 import math
+import sys
+from collections.abc import Sequence
 from importlib.resources import files
 
-from prequential import __version__
 from prequential.report.compare import Comparison
 from prequential.report.compare_text import number, odds
 from prequential.report.page.card import data_card, environments
@@ -16,11 +17,12 @@ from prequential.report.thin import Thinned
 SCRIPTS = ("curves.js", "scale.js", "chart.js", "cursor.js", "plots.js", "page.js", "tables.js")
 
 
-def page_of(comparison: Comparison) -> str:
-    """The whole page as HTML. The same comparison always gives the same text."""
+def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
+    """The whole page as HTML; the notes stand behind its summary. The same comparison always gives the same text."""
     settings = [*comparison.entries, *comparison.uncoded]
     records = [record for setting in settings for record in setting.records]
     curves = thinned(comparison)
+    sentences = [*comparison.sentences(), *(f"{note[:1].upper()}{note[1:]}." for note in notes)]
     heading = f"{comparison.data}: {_counted(len(settings), 'setting')}, {_counted(len(records), 'run')}"
     about = f"{_counted(comparison.length, 'label')} of {comparison.num_classes:,} classes, coded one after the other"
     parts: dict[str, str | Markup] = {
@@ -28,17 +30,15 @@ def page_of(comparison: Comparison) -> str:
         "heading": heading if len(settings) < len(records) else f"{comparison.data}: {_counted(len(records), 'run')}",
         "about": f"{about} · best: {comparison.best.name}",
         "headline": headline(comparison),
-        "summary": tag(
-            "ul", *(tag("li", with_powers(sentence)) for sentence in comparison.sentences()), class_="sentences"
-        ),
+        "summary": tag("ul", *(tag("li", with_powers(sentence)) for sentence in sentences), class_="sentences"),
         "comparison": comparison_table(comparison),
-        "precision": _precision(comparison, curves),
+        "precision": _precision(curves),
         "settings": settings_table(settings),
         "data": data_card(comparison),
         "environment": environments(records),
         "runs": runs_table(comparison),
         "curves": data_of(comparison, curves),
-        "version": __version__,
+        "version": sys.modules["prequential"].__version__,  # an import would be an arrow upwards
         "css": Markup(_file("page.css")),
         "script": Markup("\n".join(map(_file, SCRIPTS))),
     }
@@ -81,7 +81,7 @@ def runs_table(comparison: Comparison) -> Markup:
     return tag("details", tag("summary", f"{_counted(len(rows), 'run')}, with seed, status and directory"), box)
 
 
-def _precision(comparison: Comparison, curves: Thinned) -> str:
+def _precision(curves: Thinned) -> str:
     kept = len(curves.kept) - 1
     if kept == curves.kept[-1]:
         return "Every label is drawn."
