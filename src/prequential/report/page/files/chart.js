@@ -4,7 +4,8 @@
 const MARGIN = { left: 70, right: 14, top: 12, bottom: 40 };
 
 class Chart {
-  // `own` says what this chart shows: { yLabel, format(value), zero: whether zero is always in sight, describe() }.
+  // `own` says what this chart shows: { yLabel, format(value), zero: whether zero is always in sight, canBeLog, floor:
+  // whether the axis stops at zero, paper: width and height in print }.
   constructor(figure, own, handlers) {
     Object.assign(this, { figure, own, handlers, lines: [], dragging: null });
     this.plot = figure.querySelector(".plot");
@@ -21,8 +22,10 @@ class Chart {
     this.plot.addEventListener("blur", () => handlers.leave());
   }
 
-  resize(ratio) {
-    const { clientWidth: width, clientHeight: height } = this.plot;
+  // On paper a chart has a size of its own, however large the window is.
+  resize(ratio, onPaper) {
+    const { clientWidth, clientHeight } = this.plot;
+    const [width, height] = onPaper ? this.own.paper : [clientWidth, clientHeight];
     Object.assign(this, { width, height, ratio });
     for (const canvas of [this.below, this.above]) {
       canvas.width = Math.round(width * ratio);
@@ -120,11 +123,11 @@ class Chart {
       if (column === null) return;
       open ? draw.lineTo(column, first) : draw.moveTo(column, first);
       open = true;
-      if (least < most) {
+      if (least < Math.min(first, last) - 0.5 || most > Math.max(first, last) + 0.5) {
         draw.lineTo(column, least);
         draw.lineTo(column, most);
-        draw.lineTo(column, last);
       }
+      if (last !== first) draw.lineTo(column, last);
     };
     for (let i = 0; i < values.length; i++) {
       if (!Number.isFinite(values[i]) || !Number.isFinite(pixels[i])) continue;

@@ -31,11 +31,12 @@ class Plots {
       leave: () => this.leave(),
       key: (event, chart) => this.key(event, chart),
     };
+    const paper = [560, 250];
     const nats = (value) => `${number(value, 1)} nats`;
     const kinds = {
-      regret: { yLabel: "regret [nats]", zero: true, format: (value) => `${withSign(value)} nats` },
-      loss: { yLabel: "next-step loss [nats per label]", canBeLog: true, floor: true, format: shortNumber },
-      codelength: { yLabel: "codelength [nats]", canBeLog: false, floor: true, format: nats },
+      regret: { yLabel: "regret [nats]", zero: true, paper: [840, 340], format: (value) => `${withSign(value)} nats` },
+      loss: { yLabel: "next-step loss [nats per label]", canBeLog: true, floor: true, paper, format: shortNumber },
+      codelength: { yLabel: "codelength [nats]", floor: true, paper, format: nats },
     };
     this.charts = Object.entries(kinds).map(([kind, own]) => {
       const chart = new Chart(document.getElementById(kind), own, handlers);
@@ -109,7 +110,8 @@ class Plots {
   draw(ratio = window.devicePixelRatio || 1) {
     this.readTheme();
     for (const chart of this.charts) {
-      if (chart.width !== chart.plot.clientWidth || chart.ratio !== ratio) chart.resize(ratio);
+      const fits = chart.width === chart.plot.clientWidth && chart.height === chart.plot.clientHeight;
+      if (!fits || chart.ratio !== ratio) chart.resize(ratio, this.printing);
       chart.draw(this.linesOf(chart.kind), this.view, this.theme);
       chart.clearCursor();
     }
@@ -118,7 +120,7 @@ class Plots {
 
   // Draw again if the window changed.
   fit() {
-    if (this.charts.some((chart) => chart.width !== chart.plot.clientWidth)) this.draw();
+    if (!this.printing && this.charts.some((chart) => chart.width !== chart.plot.clientWidth)) this.draw();
   }
 
   change(changes) {
