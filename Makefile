@@ -1,10 +1,11 @@
 # make demo: the description length of MNIST under LeNet.  make test: every check.  make docs: the site.
-# make bench, bench-gpu: speed.
+# make bench, bench-gpu: speed.  make test-browser, test-postgres: with a real browser, with a real server.
 PYTHON ?= python3
 BIN := .venv/bin
+SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 export OMP_WAIT_POLICY := passive
 
-.PHONY: demo test test-postgres docs bench bench-gpu install clean
+.PHONY: demo test test-browser test-postgres docs bench bench-gpu install clean
 
 install: .venv/installed
 
@@ -32,9 +33,16 @@ docs: install
 
 # a real server; needs Debian's packages and the right to install them
 test-postgres: install
-	ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || apt-get install --yes --no-install-recommends postgresql
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
+	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y --no-install-recommends postgresql; }
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[postgres]'
 	$(BIN)/pytest tests/unit/test_postgres.py -rs
+
+# Debian's chromium, unless there is one; nothing else is needed to drive it
+test-browser: install
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y --no-install-recommends chromium; }
+	$(BIN)/pytest tests/browser -rs
 
 bench: install
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from prequential.record import Record, load
     from prequential.report.compare import compare
     from prequential.report.plots import plot
+    from prequential.report.page import write_report
     from prequential.run import Interrupted, run
     from prequential.sweep import SPACES, sweep
 
@@ -68,6 +69,7 @@ _HOMES = {
     "regret": "prequential.measure",
     "run": "prequential.run",
     "sweep": "prequential.sweep",
+    "write_report": "prequential.report.page",
 }
 
 __all__ = [
@@ -99,6 +101,7 @@ __all__ = [
     "regret",
     "run",
     "sweep",
+    "write_report",
 ]
 
 

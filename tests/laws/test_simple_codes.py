@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from prequential import simple_codes
 from prequential.simple_codes import frequency_code, previous_label_code, uniform_code
 
 Code = Callable[[np.ndarray, int], np.ndarray]
@@ -39,3 +40,13 @@ def test_they_are_what_a_slow_count_says(labels: np.ndarray) -> None:
 @given(labels=LABELS, cut=st.integers(0, 40))
 def test_a_prefix_does_not_depend_on_what_follows(code: Code, labels: np.ndarray, cut: int) -> None:
     assert np.array_equal(code(labels, 4)[:cut], code(labels[:cut], 4))
+
+
+@given(st.lists(st.integers(0, 2), max_size=80), st.integers(1, 9))
+def test_counting_block_by_block_is_counting(labels: list[int], size: int) -> None:
+    sequence = np.array(labels, np.uint8)
+    for code in (frequency_code, previous_label_code):
+        whole = code(sequence, 3)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(simple_codes, "BLOCK_SIZE", size)
+            np.testing.assert_array_equal(code(sequence, 3), whole)

@@ -23,6 +23,7 @@ COMMANDS = {
     "compare": "which run explains the data best, by how much, and how sure one may be",
     "plot": "pictures of runs: regret, loss, curve, calibration, replay, pareto",
     "pareto": "what runs reached for what they cost: codelength against FLOPs",
+    "report": "one page about runs that opens in any browser: table, interactive plots, settings",
 }
 
 _HOMES = {
@@ -38,6 +39,7 @@ _HOMES = {
     "compare": ("prequential.cli.compare", "main_compare"),
     "plot": ("prequential.cli.plot", "main_plot"),
     "pareto": ("prequential.cli.pareto", "main_pareto"),
+    "report": ("prequential.cli.report", "main_report"),
 }
 
 HELP = f"""preq {__version__}: the description length of labelled data under neural networks

@@ -1,6 +1,6 @@
 """Which runs may stand beside each other, and how much of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,11 +46,14 @@ def require_finished(runs: Sequence[Record]) -> None:
             )
 
 
-def load_runs(directories: Sequence[str | Path], *, prefix: bool = False) -> tuple[list[Record], dict[str, list[str]]]:
+def load_runs(
+    directories: Sequence[str | Path], *, prefix: bool = False, kept: Callable[[Record], Record] = lambda record: record
+) -> tuple[list[Record], dict[str, list[str]]]:
     """The records in some directories, and for each reason the runs that were left out.
 
     Left out are only runs below a given directory that are not finished, unless `prefix` asks for them: the pruned
-    trials of a sweep. A run that was itself given is wanted, so what is wrong with it is an error.
+    trials of a sweep. A run that was itself given is wanted, so what is wrong with it is an error. `kept` says what is
+    kept of a record, so that many of them need not be in memory whole.
 
     Raises:
         PreqError: for a directory without a run, or a run that cannot be read.
@@ -63,7 +66,7 @@ def load_runs(directories: Sequence[str | Path], *, prefix: bool = False) -> tup
         if path.resolve() not in given and not (is_over(record) or (prefix and len(record.nats))):
             left_out.setdefault(f"not finished ({record.status})", []).append(str(path))
         else:
-            records.append(record)
+            records.append(kept(record))
     if not records:
         reasons = "; ".join(f"{len(paths):,} {reason}" for reason, paths in left_out.items())
         raise PreqError(f"there is no run to show: {reasons}")

@@ -1,0 +1,43 @@
+"""`preq report RUN… -o report.html`: one page about runs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from prequential.cli.parse import UNSET, PathText, parse
+from prequential.errors import PreqError
+from prequential.report.page import require_page_path, write_report
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportFlags:
+    """Write one self-contained page about runs, for any browser, without a server and without the internet.
+
+    It holds the comparison, what it says in plain words, interactive plots (point, zoom, hide runs, choose the
+    reference of the regret), settings side by side, data and environment. It prints well.
+
+    `preq report runs/lenet runs/mlp2 sweeps/a -o report.html`
+    """
+
+    directories: Annotated[
+        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")
+    ]
+    """Runs, folders of runs, or sweeps, on the same data in one order. In folders, unfinished runs are left out."""
+    output: Annotated[PathText, tyro.conf.arg(aliases=("-o",), help_behavior_hint="(default: report.html)")] = None
+    """The page to write; a file of that name is replaced."""
+    prefix: Annotated[bool, UNSET] = False
+    """Compare only the labels that every run has coded, and take unfinished runs too."""
+
+
+def main_report(arguments: list[str]) -> int:
+    """Parse, write, say where."""
+    flags = parse(ReportFlags, "report", arguments)
+    if not flags.directories:
+        raise PreqError("preq report needs at least one run; name its directory, see preq report --help")
+    path = Path(flags.output or "report.html")
+    require_page_path(path)
+    written = write_report(flags.directories, path, prefix=flags.prefix)
+    print(f"report: {written} ({written.stat().st_size / 1e6:,.1f} MB)")
+    return 0

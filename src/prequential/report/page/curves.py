@@ -1,0 +1,86 @@
+"""What the charts of a page know: codelengths of all runs at shared positions, in a form that browsers read fast."""
+
+import base64
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from prequential.report.colours import COLOURS, DASHES
+from prequential.report.compare import SIMPLE_CODES, Comparison
+from prequential.report.page.markup import Markup
+from prequential.report.thin import Thinned, thin, totals_after
+
+CODE_NAMES = {"uniform": "uniform code", "frequencies": "label frequencies", "previous": "previous label"}
+"""The codes that look at labels alone."""
+MOST_POSITIONS, FEWEST_POSITIONS = 4000, 800
+NUMBERS_IN_PAGE = 600_000
+"""Codelengths that a page holds, as far as each run keeps enough: eleven bytes each."""
+LINE_WIDTH = 2
+"""Pixels of a line; dashes are told in line widths."""
+
+
+def thinned(comparison: Comparison) -> Thinned:
+    """The codelengths of all runs, entry by entry, and behind them those of the simple codes."""
+    records = [record for entry in comparison.entries for record in entry.records]
+    most = min(max(NUMBERS_IN_PAGE // len(records), FEWEST_POSITIONS), MOST_POSITIONS)
+    curves = thin([record.nats for record in records], most)
+    longest = max(records, key=lambda record: len(record.nats))
+    simple = [totals_after(code(longest.labels, longest.num_classes), curves.kept) for code in SIMPLE_CODES.values()]
+    return replace(curves, totals=curves.totals + simple)
+
+
+def data_of(comparison: Comparison, curves: Thinned) -> Markup:
+    """The data of the charts as JSON that can stand inside a script element."""
+    num_runs = sum(len(entry.runs) for entry in comparison.entries)
+    entries, next_run = [], 0
+    for entry in comparison.entries:
+        numbers = list(range(next_run, next_run + len(entry.runs)))
+        entries.append({"name": entry.name, "runs": numbers, "names": entry.runs, "finite": math.isfinite(entry.nats)})
+        next_run += len(entry.runs)
+    content = {
+        "kept": packed(curves.kept),
+        "curves": [packed(totals) for totals in curves.totals],
+        "entries": entries,
+        "codes": [
+            {"name": CODE_NAMES[name], "curve": num_runs + number} for number, name in enumerate(comparison.simple)
+        ],
+        "colours": COLOURS,
+        "dashes": dashes(DASHES),
+    }
+    return Markup(safe_json(content))
+
+
+def packed(values: ArrayLike) -> str:
+    """Numbers as base64 of 64-bit floats, lowest byte first.
+
+    Example:
+        >>> packed([0.0, 1.0])
+        'AAAAAAAAAAAAAAAAAADwPw=='
+    """
+    return base64.b64encode(np.asarray(values, "<f8").tobytes()).decode()
+
+
+def safe_json(content: Any) -> str:
+    """JSON without the characters that mean something in HTML.
+
+    Example:
+        >>> safe_json({"name": "</script>"})
+        '{"name":"\\\\u003c/script\\\\u003e"}'
+    """
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def dashes(styles: Sequence[str | tuple[int, tuple[float, ...]]]) -> list[list[float]]:
+    """Dashes as a canvas wants them, in pixels.
+
+    Example:
+        >>> dashes(["solid", (0, (5, 1.5))])
+        [[], [10, 3.0]]
+    """
+    return [[] if isinstance(style, str) else [LINE_WIDTH * size for size in style[1]] for style in styles]

@@ -1,0 +1,126 @@
+"""Few positions that tell a long sequence: where codelengths are kept so that straight lines between them lose no kink.
+
+All runs are kept at the same positions, so the difference of any two of them is exact there.
+"""
+
+import heapq
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prequential.errors import PreqError, require_count
+
+Floats = NDArray[np.float64]
+FEWEST = 16
+GROUP_SIZE = 1 << 20
+"""Numbers looked at together: what bounds the memory."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Thinned:
+    """Codelengths after some numbers of labels, and how far from the truth straight lines between them are."""
+
+    kept: NDArray[np.int64]
+    """The numbers of labels, from 0 to the length of the longest run."""
+    totals: list[Floats]
+    """For each run the codelength after each of them, up to where the run ends, in nats."""
+    error: float
+    """No codelength of any run, after any label, is further than this from the line between its kept neighbours."""
+
+
+def thin(nats: Sequence[Floats], most: int = 2000) -> Thinned:
+    """Choose at most `most` positions, the same for all runs, and give the codelengths there.
+
+    Half of them are spread evenly on a logarithmic axis. The others go, one after the other, where the codelength of
+    some run is furthest from the line between its neighbours: Ramer's and Douglas and Peucker's rule, worst first. So
+    a jump or a bend that is larger than `error` is never passed over. Positions where a run ends are always kept.
+
+    Args:
+        nats: −ln p of each label, for each run. A run ends before the first infinite one.
+        most: positions to keep, beside the ends of runs.
+
+    Raises:
+        PreqError: if there is no run, or `most` is below 16.
+
+    Example:
+        >>> nats = np.full(100_000, 0.25)
+        >>> nats[70_001] = 40.0
+        >>> thinned = thin([nats], 64)
+        >>> bool(np.isin([0, 70_001, 70_002, 100_000], thinned.kept).all()), thinned.error < 1e-6
+        (True, True)
+    """
+    require_count("most", most, at_least=FEWEST)
+    if not nats:
+        raise PreqError("there is nothing to thin: give the nats of at least one run")
+    curves = [each[: finite_length(each)] for each in nats]
+    ends = {0, *map(len, curves)}
+    length = max(ends)
+    even = np.geomspace(1, max(length, 1), max(most // 2 - 1, 1)).round().astype(np.int64)
+    kept = sorted(ends | set(even[even <= length].tolist()))
+    waiting = [_worst(curves, start, stop) for start, stop in itertools.pairwise(kept)]
+    heapq.heapify(waiting)
+    while len(kept) < most and waiting and waiting[0].deviation > 0:
+        worst = heapq.heappop(waiting)
+        kept.append(worst.position)
+        heapq.heappush(waiting, _worst(curves, worst.start, worst.position))
+        heapq.heappush(waiting, _worst(curves, worst.position, worst.stop))
+    positions = np.array(sorted(kept), np.int64)
+    return Thinned(
+        kept=positions,
+        totals=[totals_after(curve, positions) for curve in curves],
+        error=abs(waiting[0].deviation) if waiting else 0.0,
+    )
+
+
+def finite_length(nats: Floats) -> int:
+    """How many labels there are before the first that has an infinite code."""
+    lost = ~np.isfinite(nats)
+    return int(lost.argmax()) if lost.any() else len(nats)
+
+
+def totals_after(nats: Floats, kept: NDArray[np.int64]) -> Floats:
+    """The codelength after each of the kept numbers of labels, as far as there are labels.
+
+    Example:
+        >>> totals_after(np.array([1.0, 2.0, 4.0]), np.array([0, 1, 3, 9]))
+        array([0., 1., 7.])
+    """
+    within = kept[kept <= len(nats)]
+    sums = np.add.reduceat(nats[: within[-1]], within[:-1]) if len(within) > 1 else np.zeros(0)
+    return np.append(0.0, np.cumsum(sums))
+
+
+@dataclass(frozen=True, order=True)
+class _Worst:
+    """Where between two kept positions some codelength is furthest from the line; the worst come first."""
+
+    rank: float
+    position: int
+    start: int
+    stop: int
+
+    @property
+    def deviation(self) -> float:
+        return -self.rank
+
+
+def _worst(curves: Iterable[Floats], start: int, stop: int) -> _Worst:
+    size = stop - start
+    covering = [curve[start:stop] for curve in curves if len(curve) >= stop]
+    if size < 2 or not covering:
+        return _Worst(0.0, start, start, stop)
+    share = np.arange(1, size + 1) / size
+    furthest = np.zeros(size)
+    rows = max(GROUP_SIZE // size, 1)
+    for first in range(0, len(covering), rows):
+        totals = np.cumsum(np.stack(covering[first : first + rows]), axis=1)
+        rounding = 1e-12 * np.abs(totals[:, -1:])
+        np.subtract(totals, totals[:, -1:] * share, out=totals)
+        np.abs(totals, out=totals)
+        totals[totals < rounding] = 0.0
+        np.maximum(furthest, totals.max(axis=0), out=furthest)
+    at = int(furthest[:-1].argmax())
+    return _Worst(-float(furthest[at]), start + at + 1, start, stop)
