@@ -162,6 +162,23 @@ def read_array(path: Path, length: int) -> NDArray[Any]:
         raise PreqError(f"{path} cannot be read: {error.strerror}") from None
 
 
+def read_values(path: Path, begin: int, end: int) -> NDArray[Any]:
+    """The values from `begin` to `end` of a one-dimensional .npy file, also while it is being written."""
+    try:
+        with path.open("rb") as file:
+            found = _HEADER.fullmatch(file.read(HEADER_SIZE))
+            if found is None:
+                raise PreqError(f"{path} is damaged: it is no array of numbers")
+            dtype = np.dtype(found["dtype"].decode())
+            file.seek(HEADER_SIZE + begin * dtype.itemsize)
+            values = np.fromfile(file, dtype, end - begin)
+    except OSError as error:
+        raise PreqError(f"{path} cannot be read: {error.strerror}") from None
+    if len(values) != end - begin:
+        raise PreqError(f"{path} is truncated: it has no room for {end} numbers")
+    return values
+
+
 def _reserve(descriptor: int, size: int) -> None:
     try:
         os.posix_fallocate(descriptor, 0, size)

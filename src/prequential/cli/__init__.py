@@ -20,6 +20,7 @@ COMMANDS = {
     "data": "the data sets there are; preq data prepare NAME writes one into mapped files",
     "presets": "settings that belong together, and the codelengths they reached",
     "sweep": "run many trials whose settings are drawn from a space; preq sweep show DIR tells of one",
+    "watch": "where runs stand, while they go, from their directories",
     "pareto": "what runs reached for what they cost: codelength against FLOPs",
 }
 
@@ -33,6 +34,7 @@ _HOMES = {
     "data": ("prequential.cli.data", "main_data"),
     "presets": ("prequential.cli.listing", "main_presets"),
     "sweep": ("prequential.cli.sweep", "main_sweep"),
+    "watch": ("prequential.cli.watch", "main_watch"),
     "pareto": ("prequential.cli.pareto", "main_pareto"),
 }
 
