@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from prequential.record import Record, load
     from prequential.run import Interrupted, run
     from prequential.sweep import SPACES, sweep
+    from prequential.trackers import track
 
 __version__ = "0.1.0"
 
@@ -64,6 +65,7 @@ _HOMES = {
     "regret": "prequential.measure",
     "run": "prequential.run",
     "sweep": "prequential.sweep",
+    "track": "prequential.trackers",
 }
 
 __all__ = [
@@ -93,6 +95,7 @@ __all__ = [
     "regret",
     "run",
     "sweep",
+    "track",
 ]
 
 

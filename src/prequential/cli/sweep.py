@@ -17,6 +17,7 @@ from prequential.cli.job import Job, JobFlags, job_from
 from prequential.cli.parse import UNSET, Count, Real, Text, Whole, Word, default, parse
 from prequential.cli.settings import METHOD_FLAGS, RECIPE_FLAGS
 from prequential.errors import PreqError
+from prequential.trackers import tracker_names
 
 if TYPE_CHECKING:
     from prequential.sweep import SweepProgress
@@ -55,6 +56,8 @@ class Sweep(JobFlags):
     """Of the settings that are drawn, and of the trials' own seeds."""
     checkpoint_seconds: Real = 60.0
     """How often each running trial saves its state."""
+    track: Annotated[Word, UNSET] = None
+    """Tell a tracker how each trial goes: tensorboard, wandb or mlflow, or several with commas between."""
     top: Whole = 10
     """How many trials are shown."""
     json: Annotated[bool, UNSET] = False
@@ -118,7 +121,7 @@ def _arguments(flags: Sweep, job: Job) -> dict[str, Any]:
     given = job.arguments() | {"space": _space(flags, job)}
     for name in ("out", "trials", "resume", "jobs", "sampler", "prune", "stack", "grid", "storage"):
         given[name] = getattr(flags, name)
-    return given | {"checkpoint_seconds": flags.checkpoint_seconds}
+    return given | {"checkpoint_seconds": flags.checkpoint_seconds, "track": tracker_names(flags.track)}
 
 
 def _loader(flags: Sweep) -> Any:

@@ -49,7 +49,7 @@ def main_watch(arguments: list[str]) -> int:
     require_count("--top", flags.top)
     console = Console(file=sys.stdout)
     watcher = Watcher(flags.directories)
-    if flags.once or not console.is_terminal:
+    if flags.once or not sys.stdout.isatty():
         _print(console, watcher.snapshot(), flags.top)
         return 0
     try:

@@ -80,6 +80,7 @@ class Watcher:
             judged = self._with_regret(rows)
             named = [(names[row.path], row) for row in judged]
             found.append(Group(sorted(named, key=lambda each: _rank(*each))))
+        found.sort(key=lambda group: not any(row.is_going for _, row in group.rows))
         return Snapshot(found, unreadable, len(locked))
 
     def _with_regret(self, rows: list[Row]) -> list[Row]:

@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from prequential.sweep.storage import storage_url
 from prequential.sweep.study import Trials
 from prequential.sweep.summary import Summary, summarise
 from prequential.sweep.trials import Loader, Work
+from prequential.trackers import require_trackers
 
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
@@ -76,6 +77,7 @@ def sweep(
     threads: int = 1,
     checkpoint_seconds: float = 60.0,
     executor: Executor | None = None,
+    track: Sequence[str] = (),
     listeners: Iterable[Callable[[SweepProgress], object]] = (),
 ) -> Summary:
     """Run many trials whose settings are drawn from a space.
@@ -104,6 +106,7 @@ def sweep(
         threads: CPU threads of each job.
         checkpoint_seconds: how often each running trial saves its state.
         executor: who executes trials. None: this process for one job, else worker processes.
+        track: trackers that are told how each trial goes, by name (see `prequential.track`).
         listeners: called with `SweepProgress` at the beginning and after each trial.
 
     Returns:
@@ -131,6 +134,7 @@ def sweep(
     require_number("width", width, above=0)
     seed = whole_seed("seed", seed)
     make_sampler(sampler, chosen, seed, 0)
+    track = require_trackers(track, out)
     run_settings = {
         "plan_seed": plan_seed, "device": device, "engine": engine, "precision": precision, "threads": threads
     }  # fmt: skip
@@ -152,7 +156,7 @@ def sweep(
         url = storage_url(directory, storage)
         work = Work(
             make_model, data, base, directory, run_settings | {"checkpoint_seconds": checkpoint_seconds},
-            rule, url, home.study, stack is not None,
+            rule, url, home.study, stack is not None, track,
         )  # fmt: skip
         claims = Trials(
             url, home.study, space=chosen, seed=seed, sampler=sampler, mark=home.mark, is_shared=storage is not None,
