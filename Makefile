@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export OMP_WAIT_POLICY := passive
 
-.PHONY: demo test bench bench-gpu install clean
+.PHONY: demo test test-trackers bench bench-gpu install clean
 
 install: .venv/installed
 
@@ -23,6 +23,11 @@ test: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest --numprocesses 2
+
+# the trackers that are too large for every environment
+test-trackers: install
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[tensorboard,wandb,mlflow]'
+	PREQ_TRACKERS=1 $(BIN)/pytest -rs tests/unit/test_trackers.py
 
 bench: install
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'

@@ -31,13 +31,15 @@ class Sums:
     """Codelengths of the prefixes of a nats.npy that grows."""
 
     def __init__(self, file: Path) -> None:
-        self._file, self._blocks, self._length = file, [0.0], 0
+        self._file, self._blocks, self._length, self._inode = file, [0.0], 0, -1
         self._known: dict[int, float] = {0: 0.0}
 
     def extend(self, length: int) -> None:
         """The first `length` values count now; a run that went back to a checkpoint is read again from there."""
-        if length < self._length:
-            self._blocks = self._blocks[: length // BLOCK + 1]
+        inode = self._file.stat().st_ino if length and self._file.exists() else -1
+        if length < self._length or inode != self._inode:
+            self._inode, length_kept = inode, length if inode == self._inode else 0
+            self._blocks = self._blocks[: length_kept // BLOCK + 1]
         self._known, self._length = {0: 0.0}, length
         while len(self._blocks) * BLOCK <= length:
             begin = (len(self._blocks) - 1) * BLOCK
@@ -129,7 +131,10 @@ class RunReader:
         mark = (stat.st_mtime_ns, stat.st_ino)
         if mark == self._mark:
             return False
-        self._facts, self._mark = read_facts(self.path), mark
+        facts = read_facts(self.path)
+        if not isinstance(facts.get("seeds"), dict):
+            raise PreqError(f"{self.path / RECORD_FILE} is damaged: it lacks seeds")
+        self._facts, self._mark = facts, mark
         return True
 
     def _row(self, status: str, standing: Standing | None) -> Row:

@@ -15,9 +15,9 @@ def track(name: str, directory: str | Path) -> Tracker:
     """A listener that tells a tracker how a run goes: `run(..., listeners=[track("tensorboard", "runs/mine")])`.
 
     Logged against the position: codelength, nats per label since the last entry, errors and temperature, at most a
-    thousand times in all and (but for TensorBoard) once a second; at the end hyperparameters and results. A tracker that fails on the way is
-    told of in one warning, and the run goes on without it. A run that is resumed goes on in the tracker where the log
-    ends: positions that were logged before are not logged again.
+    thousand times in all and (but for TensorBoard) once a second; at the end hyperparameters and results. A tracker
+    that fails on the way is told of in one warning, and the run goes on without it. A run that is resumed goes on in
+    the tracker where the log ends: positions that were logged before are not logged again.
 
     Args:
         name: "tensorboard", "wandb" or "mlflow".

@@ -118,7 +118,9 @@ class Tracker:
         if self._failed:
             return
         try:
-            action()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what these packages say of their own packages
+                action()
         except Exception as error:  # a tracker may fail in any way, and the run goes on
             self._failed = True
             text = (str(error).splitlines() or [""])[0]
