@@ -97,8 +97,8 @@ def _fit(widths: dict[str, int], width: int) -> int:
 
     Example:
         >>> widths = {"run": 40, "nats": 7, "recent": 8}
-        >>> _fit(widths, 30), widths
-        (2, {'run': 21, 'nats': 7})
+        >>> _fit(widths, 24), widths
+        (2, {'run': 15, 'nats': 7})
     """
 
     def room(gap: int) -> int:
