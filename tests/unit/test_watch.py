@@ -29,8 +29,8 @@ from prequential.files import DirectoryLock, write_array
 from prequential.live import PROGRESS_FILE, ProgressFile, Standing, is_going, is_locked, read_standing
 from prequential.progress import Progress
 from prequential.record import write_facts
-from prequential.report import standings
-from prequential.report.standings import Sums
+from prequential.report import sums as sums_module
+from prequential.report.sums import Sums
 from prequential.report.watching import Snapshot, Watcher, regrets
 
 from ..conftest import blobs
@@ -60,7 +60,7 @@ def text_of(snapshot: Snapshot, *, top: int = 20, width: int = 80) -> str:
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6))
 def test_sums_are_those_of_the_prefixes_however_a_run_grows_or_goes_back(lengths: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(standings, "BLOCK", 8)
+        patch.setattr(sums_module, "BLOCK", 8)
         file, values, drawn = Path(folder) / "nats.npy", np.zeros(0), 0
         sums = Sums(file)
         for length in lengths:

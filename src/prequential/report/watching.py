@@ -8,7 +8,8 @@ from pathlib import Path
 
 from prequential.errors import PreqError
 from prequential.report.names import shortest
-from prequential.report.standings import DIED, Row, RunReader, Sums, look
+from prequential.report.standings import DIED, Row, RunReader, look
+from prequential.report.sums import Sums
 
 RESUMABLE = (DIED, "stopped", "failed")
 """The statuses of runs that go on with --resume."""
