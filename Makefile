@@ -5,7 +5,7 @@ BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 export OMP_WAIT_POLICY := passive
 
-.PHONY: demo test test-browser test-postgres docs bench bench-gpu install clean
+.PHONY: demo test test-browser test-postgres test-trackers docs bench bench-gpu install clean
 
 install: .venv/installed
 
@@ -43,6 +43,11 @@ test-browser: install
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y --no-install-recommends chromium; }
 	$(BIN)/pytest tests/browser -rs
+
+# the trackers that are too large for every environment
+test-trackers: install
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[tensorboard,wandb,mlflow]'
+	PREQ_TRACKERS=1 $(BIN)/pytest -rs tests/unit/test_trackers.py
 
 bench: install
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'

@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from prequential.plan import Plan
     from prequential.record import Record, load
     from prequential.report.compare import compare
-    from prequential.report.plots import plot
     from prequential.report.page import write_report
+    from prequential.report.plots import plot
     from prequential.run import Interrupted, run
     from prequential.sweep import SPACES, sweep
+    from prequential.trackers import track
 
 __version__ = "0.1.0"
 
@@ -70,6 +71,7 @@ _HOMES = {
     "run": "prequential.run",
     "sweep": "prequential.sweep",
     "write_report": "prequential.report.page",
+    "track": "prequential.trackers",
 }
 
 __all__ = [
@@ -101,6 +103,7 @@ __all__ = [
     "regret",
     "run",
     "sweep",
+    "track",
     "write_report",
 ]
 

@@ -5,6 +5,7 @@ import errno
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from prequential.errors import PreqError
 
 HEADER_SIZE = 128
+LOCK_ATTEMPTS = 5
+"""Someone who only asks whether a lock is held has it for some microseconds: one refusal says nothing yet."""
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00v\x00\{'descr': '(?P<dtype>[<|][fiu][1248])', 'fortran_order': False, "
     rb"'shape': \((?P<length>\d{1,15}),\), \} *\n"
@@ -161,6 +164,23 @@ def read_array(path: Path, length: int) -> NDArray[Any]:
         raise PreqError(f"{path} cannot be read: {error.strerror}") from None
 
 
+def read_values(path: Path, begin: int, end: int) -> NDArray[Any]:
+    """The values from `begin` to `end` of a one-dimensional .npy file, also while it is being written."""
+    try:
+        with path.open("rb") as file:
+            found = _HEADER.fullmatch(file.read(HEADER_SIZE))
+            if found is None:
+                raise PreqError(f"{path} is damaged: it is no array of numbers")
+            dtype = np.dtype(found["dtype"].decode())
+            file.seek(HEADER_SIZE + begin * dtype.itemsize)
+            values = np.fromfile(file, dtype, end - begin)
+    except OSError as error:
+        raise PreqError(f"{path} cannot be read: {error.strerror}") from None
+    if len(values) != end - begin:
+        raise PreqError(f"{path} is truncated: it has no room for {end} numbers")
+    return values
+
+
 def _reserve(descriptor: int, size: int) -> None:
     try:
         os.posix_fallocate(descriptor, 0, size)
@@ -201,17 +221,22 @@ class DirectoryLock:
     def __enter__(self) -> "DirectoryLock":
         with writing(self._path):
             self._file = self._path.open("a+b")
-        try:
-            import fcntl
+        for attempt in range(LOCK_ATTEMPTS):
+            try:
+                import fcntl
 
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # no such locks on this system
-            pass
-        except OSError:
-            self._file.close()
-            raise PreqError(
-                f"another run is writing into {self._path.parent}; wait for it or choose another directory"
-            ) from None
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except ImportError:  # no such locks on this system
+                pass
+            except OSError:
+                if attempt + 1 < LOCK_ATTEMPTS:
+                    time.sleep(0.01)
+                    continue
+                self._file.close()
+                raise PreqError(
+                    f"another run is writing into {self._path.parent}; wait for it or choose another directory"
+                ) from None
+            break
         return self
 
     def __exit__(

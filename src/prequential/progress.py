@@ -1,7 +1,8 @@
 """Where a run stands: the fact that listeners are given. No torch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,8 @@ class Progress:
     errors: int
     trained_examples: int
     seconds: float
+    temperature: float | None = None
+    """The factor on the logits of the last prediction, where one is known."""
 
 
 class Pruned(Exception):  # noqa: N818  # no error: a way for a run to end
@@ -22,4 +25,22 @@ class Pruned(Exception):  # noqa: N818  # no error: a way for a run to end
 
 
 Listener = Callable[[Progress], object]
-"""Called a few times a second with where the run stands, and once at the end."""
+"""Called a few times a second with where the run stands, and once at the end.
+
+One that also has a method `begin(facts, progress)` hears of the settings before the first event, and from where a
+resumed run goes on; one with `end(record)` is given the record when it is kept, however the run ended.
+"""
+
+
+def tell_begin(listeners: Iterable[Listener], facts: Mapping[str, Any], progress: Progress) -> None:
+    """Tell those who want to know that a run begins, or goes on."""
+    for listener in listeners:
+        if callable(begin := getattr(listener, "begin", None)):
+            begin(facts, progress)
+
+
+def tell_end(listeners: Iterable[Listener], record: object) -> None:
+    """Tell those who want to know what a run left behind."""
+    for listener in listeners:
+        if callable(end := getattr(listener, "end", None)):
+            end(record)

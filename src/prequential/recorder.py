@@ -52,6 +52,7 @@ class Recorder:
     def _rewind(self) -> None:
         self.num_events = self.position = self.num_predictions = self.trained_examples = 0
         self.seconds, self.total_nats, self.total_errors = 0.0, 0.0, 0
+        self._temperature: float | None = None
         self.heldout: dict[str, float] | None = None
         self._hashers = {name: hashlib.blake2b(digest_size=16) for name in ARRAYS}
         self._hashed = dict.fromkeys(ARRAYS, 0)
@@ -101,6 +102,7 @@ class Recorder:
         self._arrays["temperature_positions"].write(self.num_predictions, starts)
         self._arrays["temperatures"].write(self.num_predictions, temperatures[: len(starts)])
         self.num_predictions += len(starts)
+        self._temperature = float(temperatures[len(starts) - 1])
         self.total_nats += float(rows[0].sum())
         self.total_errors += int((rows[2] != rows[3]).sum())
         self.position = end
@@ -113,16 +115,21 @@ class Recorder:
     def report(self, listeners: Iterable[Listener]) -> None:
         """Tell every listener where the run stands."""
         self._next_pause = self.seconds + SECONDS_BETWEEN_PAUSES
-        progress = Progress(
+        progress = self.progress()
+        for listener in listeners:
+            listener(progress)
+
+    def progress(self) -> Progress:
+        """Where the run stands."""
+        return Progress(
             self.position,
             self.plan.length,
             self.total_nats,
             self.total_errors,
             self.trained_examples,
             self.seconds,
+            self._temperature,
         )
-        for listener in listeners:
-            listener(progress)
 
     def note_heldout(self, result: dict[str, float] | None) -> None:
         """Keep the held-out result; one that is no number means that the run diverged."""

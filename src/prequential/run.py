@@ -18,10 +18,11 @@ from prequential.learn.execution import Execution
 from prequential.learn.learner import Learner
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
+from prequential.live import ProgressFile
 from prequential.methods import Method
 from prequential.models import ModelFactory
 from prequential.plan import Plan, blocks
-from prequential.progress import Listener, Pruned
+from prequential.progress import Listener, Pruned, tell_begin, tell_end
 from prequential.record import RECORD_FILE, Record, claim, require_no_run
 from prequential.recorder import Recorder
 from prequential.session import Session, prepare
@@ -118,7 +119,7 @@ def run(
         out: a directory for the record and its checkpoints; it must not hold a run yet.
         resume: go on with the run in `out` where its last checkpoint left it; a finished one is returned.
         checkpoint_seconds: how often the state is saved into `out`.
-        listeners: called with `Progress` a few times a second.
+        listeners: called with `Progress` a few times a second, such as `track("tensorboard", directory)`.
 
     Returns:
         The record, with status "finished", "diverged" if a label had no finite codelength, or "pruned" if a
@@ -201,6 +202,7 @@ def _go(
 ) -> Record:
     """Execute the rest of a session's plan, and keep its record where there is a home."""
     plan, learner, (labels, recorder) = session.plan, session.learner, begun
+    listeners = [*listeners, *([] if home is None else [ProgressFile(home.path)])]
 
     def pause() -> None:
         recorder.report(listeners)
@@ -212,7 +214,9 @@ def _go(
 
     def kept() -> Record:
         facts = session.result(recorder)
-        return Record(**facts, **recorder.arrays()) if home is None else home.finish(recorder, facts)
+        record = Record(**facts, **recorder.arrays()) if home is None else home.finish(recorder, facts)
+        tell_end(listeners, record)
+        return record
 
     with (
         contextlib.closing(recorder),
@@ -223,6 +227,8 @@ def _go(
         StopRequest() as stop,
     ):
         try:
+            recorder.start_clock()  # and again when the work begins; an end before that takes no time
+            tell_begin(listeners, session.facts, recorder.progress())
             execute(plan, learner, labels, recorder, pause, stop)
             recorder.report(listeners)
             if recorder.status == "stopped" and home is not None:

@@ -26,6 +26,9 @@ READING_COMMANDS = [
     ["compare", "--help"],
     ["plot", "regret", "RUNS", "-o", "OUT.svg"],
     ["plot", "replay", "RUNS", "-o", "OUT.png"],
+    ["report", "RUNS", "-o", "OUT.html"],
+    ["pareto", "RUNS", "-o", "OUT.pdf", "--csv", "OUT.csv"],
+    ["watch", "RUNS", "--once"],
 ]
 """What must work where there is no torch; RUNS is a folder of two runs, OUT a path to write to."""
 

@@ -49,6 +49,7 @@ def start(out: Path | None, *, resume: bool = True, stop_at: int | None = None, 
 @pytest.fixture(autouse=True)
 def _pause_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.live.SECONDS_BETWEEN_WRITES", 1e9)  # file operations that depend on no clock
 
 
 def assert_same(one: Record, other: Record) -> None:

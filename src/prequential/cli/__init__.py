@@ -20,10 +20,11 @@ COMMANDS = {
     "data": "the data sets there are; preq data prepare NAME writes one into mapped files",
     "presets": "settings that belong together, and the codelengths they reached",
     "sweep": "run many trials whose settings are drawn from a space; preq sweep show DIR tells of one",
+    "watch": "where runs stand, while they go, from their directories",
     "compare": "which run explains the data best, by how much, and how sure one may be",
     "plot": "pictures of runs: regret, loss, curve, calibration, replay, pareto",
-    "pareto": "what runs reached for what they cost: codelength against FLOPs",
     "report": "one page about runs that opens in any browser: table, interactive plots, settings",
+    "pareto": "what runs reached for what they cost: codelength against FLOPs",
 }
 
 _HOMES = {
@@ -36,10 +37,11 @@ _HOMES = {
     "data": ("prequential.cli.data", "main_data"),
     "presets": ("prequential.cli.listing", "main_presets"),
     "sweep": ("prequential.cli.sweep", "main_sweep"),
+    "watch": ("prequential.cli.watch", "main_watch"),
     "compare": ("prequential.cli.compare", "main_compare"),
     "plot": ("prequential.cli.plot", "main_plot"),
-    "pareto": ("prequential.cli.pareto", "main_pareto"),
     "report": ("prequential.cli.report", "main_report"),
+    "pareto": ("prequential.cli.pareto", "main_pareto"),
 }
 
 HELP = f"""preq {__version__}: the description length of labelled data under neural networks
@@ -52,6 +54,7 @@ start here:
   preq run mnist lenet                        MNIST by 8 replay streams, about a minute
   preq run mnist nets.py:make_net             your own model: a function that returns an nn.Module
   preq run csv:table.csv mlp2 --label class   your own data; also folder:, npz: and hf:
+  preq compare runs                           which of the runs kept by --out is best, and how surely
   preq COMMAND --help                         every setting, with its default
 """
 

@@ -13,6 +13,7 @@ from prequential.cli.parse import UNSET, PathText, Real, Word, default, parse
 from prequential.errors import PreqError, unknown_name
 from prequential.record import Record, require_no_run
 from prequential.report.curve import plot_curve, require_picture_path
+from prequential.trackers import track, tracker_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,8 @@ class Run(JobFlags):
     """Make a GPU give the same bits each time, so that preq verify can prove the run. A CPU always does."""
     compile: Annotated[Word, default("auto")] = None
     """Fuse the network's kernels, which takes half a minute: yes, no, or auto: for long runs on a GPU."""
+    track: Annotated[Word, UNSET] = None
+    """Tell a tracker how it goes: tensorboard, wandb or mlflow, or several with commas between; needs --out."""
     picture: Annotated[PathText, UNSET] = None
     """Draw the codelength curve into this file (png, svg or pdf)."""
     json: Annotated[bool, UNSET] = False
@@ -46,6 +49,9 @@ def main_run(arguments: list[str]) -> int:
         require_picture_path(Path(flags.picture))
         if not job.method.prequential:
             raise PreqError(f"{job.method.name} has no codelength to draw; leave --picture out")
+    if flags.track is not None and flags.out is None:
+        raise PreqError("--track needs a directory for what it logs and remembers; give --out")
+    trackers = [track(name, flags.out or ".") for name in tracker_names(flags.track)]
     if flags.out is not None and not flags.resume:
         require_no_run(Path(flags.out))
 
@@ -65,7 +71,7 @@ def main_run(arguments: list[str]) -> int:
                 out=flags.out,
                 resume=flags.resume,
                 checkpoint_seconds=flags.checkpoint_seconds,
-                listeners=[bar],
+                listeners=[bar, *trackers],
             )
         except Interrupted as interrupted:
             record, signal_number = interrupted.record, interrupted.signal_number

@@ -17,6 +17,7 @@ from prequential.cli.job import Job, JobFlags, job_from
 from prequential.cli.parse import UNSET, Count, Number, Real, Text, Whole, Word, default, parse
 from prequential.cli.settings import METHOD_FLAGS, RECIPE_FLAGS
 from prequential.errors import PreqError
+from prequential.trackers import tracker_names
 
 if TYPE_CHECKING:
     from prequential.sweep import SweepProgress
@@ -65,6 +66,8 @@ class Sweep(JobFlags):
     """Of the settings that are drawn, and of the trials' own seeds."""
     checkpoint_seconds: Real = 60.0
     """How often each running trial saves its state."""
+    track: Annotated[Word, UNSET] = None
+    """Tell a tracker how each trial goes: tensorboard, wandb or mlflow, or several with commas between."""
     top: Whole = 10
     """How many trials are shown."""
     json: Annotated[bool, UNSET] = False
@@ -129,7 +132,7 @@ def _arguments(flags: Sweep, job: Job) -> dict[str, Any]:
     for name in ("out", "trials", "resume", "sampler", "prune", "stack", "grid", "storage", "grace_seconds"):
         given[name] = getattr(flags, name)
     given |= {"checkpoint_seconds": flags.checkpoint_seconds, "jobs": 1 if flags.jobs is None else flags.jobs}
-    return given | {"executor": _ray_tasks(flags)}
+    return given | {"executor": _ray_tasks(flags), "track": tracker_names(flags.track)}
 
 
 def _ray_tasks(flags: Sweep) -> Any:

@@ -1,7 +1,7 @@
 """A sweep from beginning to end: claim trials, have them executed, write down what became of them."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from prequential.sweep.storage import storage_url
 from prequential.sweep.study import Trials
 from prequential.sweep.summary import Summary, summarise
 from prequential.sweep.trials import Loader, Work
+from prequential.trackers import require_trackers
 
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
@@ -55,6 +56,7 @@ def sweep(
     threads: int = 1,
     checkpoint_seconds: float = 60.0,
     executor: Executor | None = None,
+    track: Sequence[str] = (),
     listeners: Iterable[Callable[[SweepProgress], object]] = (),
 ) -> Summary:
     """Run many trials whose settings are drawn from a space.
@@ -86,6 +88,7 @@ def sweep(
         threads: CPU threads of each job.
         checkpoint_seconds: how often each running trial saves its state.
         executor: who executes trials, such as `RayTasks`. None: this process for one job, else worker processes.
+        track: trackers that are told how each trial goes, by name (see `prequential.track`).
         listeners: called with `SweepProgress` at the beginning and after each trial.
 
     Returns:
@@ -116,6 +119,7 @@ def sweep(
         executor.require_device(device)
     seed = whole_seed("seed", seed)
     make_sampler(sampler, chosen, seed, 0)
+    track = require_trackers(track, out)
     run_settings = {
         "plan_seed": plan_seed, "device": device, "engine": engine, "precision": precision, "threads": threads
     }  # fmt: skip
@@ -137,7 +141,7 @@ def sweep(
         url = storage_url(directory, storage)
         work = Work(
             make_model, data, base, directory, run_settings | {"checkpoint_seconds": checkpoint_seconds},
-            rule, url, home.study, stack is not None,
+            rule, url, home.study, stack is not None, track,
         )  # fmt: skip
         claims = Trials(
             url, home.study, space=chosen, seed=seed, sampler=sampler, mark=home.mark, limit=trials,

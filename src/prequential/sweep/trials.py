@@ -16,6 +16,7 @@ from prequential.sweep.claims import Claim, Outcome, outcome_of
 from prequential.sweep.pruning import Rule, make_listener, trial_path
 from prequential.sweep.spaces import Resolved, resolve
 from prequential.sweep.storage import close_study, open_study, reopen_trial
+from prequential.trackers import track
 
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
@@ -46,6 +47,8 @@ class Work:
     storage: str = ""
     study: str = ""
     stack: bool = False
+    track: tuple[str, ...] = ()
+    """Trackers that are told how each trial goes."""
 
 
 class TrialRunner:
@@ -84,7 +87,7 @@ class TrialRunner:
 
         trial, path, watch = self._resolved(claimed), self._place(claimed), _Watch()
         study = None
-        stoppers: list[Listener] = [*listeners, watch]
+        stoppers: list[Listener] = [*listeners, watch, *(track(name, path) for name in self.work.track)]
         if self.work.prune is not None:
             rule = self.work.prune
 
@@ -119,6 +122,9 @@ class TrialRunner:
         trials, paths = [self._resolved(each) for each in claims], [self._place(each) for each in claims]
         arguments = self.work.arguments
         records = run_as_stack(self.work.make_model, self.data, trials, paths, arguments, listeners)
+        for name in self.work.track:
+            for path, record in zip(paths, records, strict=True):
+                track(name, path).replay(record)
         return [outcome_of(each.number, record) for each, record in zip(claims, records, strict=True)]
 
     def _resolved(self, claimed: Claim) -> Resolved:

@@ -1,0 +1,201 @@
+"""What `preq watch` shows: a table for each sequence, and under it what a person should know."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group as Lines
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from prequential.report.standings import DIED, Row
+from prequential.report.watching import RESUMABLE, Snapshot
+
+COLOURS = {"running": "cyan", "finished": "green", "pruned": "yellow", "stopped": "yellow"}
+LEVELS = "▁▂▃▄▅▆▇█"
+EIGHTHS = " ▏▎▍▌▋▊▉"
+NAMED = 3
+NAME_WIDTH = 10
+"""The least room a name is given."""
+OPTIONAL = ("recent", "rate", "errors", "/label")
+"""Columns that go first where there is no room."""
+STATUSES = ("running", "finished", "diverged", "pruned", "stopped", "failed", DIED, "unreadable")
+
+
+def view(snapshot: Snapshot, *, top: int, width: int, plain: bool = False) -> RenderableType:
+    """The tables and notes, at most `top` runs and `width` columns; `plain` for terminals without these letters."""
+    parts: list[RenderableType] = []
+    room = top
+    for group in snapshot.groups:
+        shown, room = group.rows[:room], max(room - len(group.rows), 0)
+        if shown:
+            parts += [Text(_title(shown[0][1]), style="bold", overflow="ellipsis", no_wrap=True)]
+            parts += [_table(shown, len(group.rows), width, plain=plain)]
+    hidden = [row for group_rows in [snapshot.rows[top:]] for _, row in group_rows]
+    notes = [f"… and {len(hidden):,} more: {_counted(row.status for row in hidden)}"] if hidden else []
+    notes += _notes(snapshot)
+    parts += [Text(note, style="dim", overflow="fold") for note in notes]
+    return Lines(*parts)
+
+
+def _title(row: Row) -> str:
+    order = row.facts.get("seeds", {}).get("order_seed")
+    order_text = "in the given order" if order is None else f"order seed {order}"
+    code = "" if row.facts.get("prequential", True) else " · without a code"
+    return f"{row.facts['data'].get('name')} · {row.facts['length']:,} labels · {order_text}{code}"
+
+
+def _notes(snapshot: Snapshot) -> list[str]:
+    notes = []
+    for status in RESUMABLE:
+        names = [name for name, row in snapshot.rows if row.status == status]
+        if names:
+            notes.append(f"{status}, resumable: {_names(names)}; the same command with --resume goes on")
+    for name, reason in list(snapshot.unreadable.items())[:NAMED]:
+        notes.append(f"unreadable: {name}: {reason}")
+    if len(snapshot.unreadable) > NAMED:
+        notes.append(f"unreadable: {len(snapshot.unreadable) - NAMED:,} more")
+    if snapshot.locked:
+        places = "a directory" if snapshot.locked == 1 else f"{snapshot.locked:,} directories"
+        notes.append(f"at work in {places} without a record yet: a sweep, a stack, or a run that begins")
+    count = sum(snapshot.counts().values())
+    counted = _counted([*(row.status for _, row in snapshot.rows), *["unreadable"] * len(snapshot.unreadable)])
+    notes.append(f"{count:,} run{'' if count == 1 else 's'}: {counted}" if count else "no run yet")
+    return notes
+
+
+def _counted(statuses: Iterable[str]) -> str:
+    every = list(statuses)
+    known = sorted(set(every), key=lambda s: (STATUSES.index(s) if s in STATUSES else len(STATUSES), s))
+    return ", ".join(f"{every.count(status):,} {status}" for status in known)
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
+
+
+def _table(rows: Sequence[tuple[str, Row]], num_runs: int, width: int, *, plain: bool) -> Table:
+    cells = [_cells(name, row, plain=plain) for name, row in rows]
+    heads = [head for head in cells[0] if any(each[head] for each in cells) or head in ("run", "status")]
+    if num_runs == 1:
+        heads.remove("regret") if "regret" in heads else None
+    widths = {head: max(len(head), *(len(each[head]) for each in cells)) for head in heads}
+    gap = _fit(widths, width)
+    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="dim")
+    for head, size in widths.items():
+        left = head in ("run", "status", "recent")
+        table.add_column(head, justify="left" if left else "right", width=size, no_wrap=True, overflow="ellipsis")
+    for (_, row), each in zip(rows, cells, strict=True):
+        colour = COLOURS.get(row.status, "red")
+        style = {"status": colour, "regret": "bold" if row.regret == 0 else ""}
+        table.add_row(*(Text(_shortened(each[head], widths[head]), style=style.get(head, "")) for head in widths))
+    return table
+
+
+def _fit(widths: dict[str, int], width: int) -> int:
+    """Make columns fit: without some, closer together, with shorter names. Gives the gap between two columns.
+
+    Example:
+        >>> widths = {"run": 40, "nats": 7, "recent": 8}
+        >>> _fit(widths, 24), widths
+        (2, {'run': 15, 'nats': 7})
+    """
+
+    def room(gap: int) -> int:
+        """What is left for names, beyond what they need at least."""
+        others = sum(size for head, size in widths.items() if head != "run")
+        return width - others - gap * (len(widths) - 1) - min(widths["run"], NAME_WIDTH)
+
+    gap = 2
+    for head in OPTIONAL:
+        if room(gap) < 0:
+            widths.pop(head, None)
+            gap = 1 if room(gap) < 0 else gap
+    widths["run"] = min(widths["run"], NAME_WIDTH) + max(0, min(room(gap), widths["run"] - NAME_WIDTH))
+    return gap
+
+
+def _shortened(text: str, width: int) -> str:
+    """The ends of names tell runs apart.
+
+    Example:
+        >>> _shortened("learning-rate-0.003", 10)
+        '…ate-0.003'
+    """
+    return text if len(text) <= width else f"…{text[len(text) - width + 1 :]}"
+
+
+def _cells(name: str, row: Row, *, plain: bool) -> dict[str, str]:
+    size = 6
+    return {
+        "run": name,
+        "status": row.status,
+        "position": f"{_bar(row.share, size, plain=plain)} {_position(row)}",
+        "nats": _nats(row.nats),
+        "/label": _nats_per_label(row.nats, row.position),
+        "errors": f"{row.errors:,}" if row.errors is not None else "",
+        "regret": "" if row.regret is None else "best" if row.regret == 0 else f"+{_nats(row.regret)}",
+        "rate": _rate(row.rate) if row.nats is not None else "",
+        "left": "" if row.seconds_left is None else duration(row.seconds_left),
+        "recent": sparkline(row.spark, plain=plain),
+    }
+
+
+def _position(row: Row) -> str:
+    return f"{row.position:,}" if row.facts.get("prequential", True) else f"{row.share:.0%}"
+
+
+def _nats(nats: float | None) -> str:
+    if nats is None:
+        return ""
+    return "∞" if math.isinf(nats) else f"{nats:,.1f}" if abs(nats) < 10_000 else f"{nats:,.0f}"
+
+
+def _rate(rate: float | None) -> str:
+    return "" if rate is None else f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"
+
+
+def _nats_per_label(nats: float | None, position: int) -> str:
+    return "" if nats is None or not position or math.isinf(nats) else f"{nats / position:.4f}"
+
+
+def _bar(share: float, size: int, *, plain: bool) -> str:
+    """A bar of `size` letters, exact to an eighth of one.
+
+    Example:
+        >>> _bar(0.55, 4, plain=False), _bar(0.55, 4, plain=True)
+        ('██▏·', '##..')
+    """
+    share = min(max(share, 0.0), 1.0)
+    if plain:
+        return ("#" * int(share * size)).ljust(size, ".")
+    full, part = divmod(int(share * size * 8), 8)
+    return ("█" * full + (EIGHTHS[part] if part else "")).ljust(size, "·")
+
+
+def sparkline(values: Sequence[float], *, plain: bool = False) -> str:
+    """A line of letters as high as the values.
+
+    Example:
+        >>> sparkline([3.0, 2.0, 1.0])
+        '█▅▁'
+    """
+    if not values or plain:
+        return ""
+    low, high = min(values), max(values)
+    scale = (len(LEVELS) - 1) / (high - low) if high > low else 0.0
+    return "".join(LEVELS[round((value - low) * scale)] for value in values)
+
+
+def duration(seconds: float) -> str:
+    """How long, in as few letters as say it.
+
+    Example:
+        >>> duration(65), duration(3_725), duration(200_000)
+        ('1:05', '1:02:05', '2d 07h')
+    """
+    whole = round(seconds)
+    if whole >= 86_400:
+        return f"{whole // 86_400}d {whole % 86_400 // 3600:02d}h"
+    hours = f"{whole // 3600}:{whole % 3600 // 60:02d}" if whole >= 3600 else f"{whole // 60}"
+    return f"{hours}:{whole % 60:02d}"

@@ -1,0 +1,114 @@
+"""Where a run stands, told by its directory while it goes: `progress.json`, and the lock. No torch."""
+
+import contextlib
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prequential.progress import Progress
+from prequential.record import finite_or_none
+
+PROGRESS_FILE = "progress.json"
+SECONDS_BETWEEN_WRITES = 1.0
+SECONDS_OF_SILENCE = 60.0
+"""A run on another machine, whose lock may not be seen here, counts as running if it wrote so recently."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What `progress.json` says."""
+
+    position: int
+    nats: float | None
+    errors: int
+    trained_examples: int
+    seconds: float
+    host: str
+
+
+class ProgressFile:
+    """A listener that keeps `progress.json` up to date, at most once a second, and removes it when the run is over.
+
+    It is replaced whole and never synced: it may be lost with the machine, since nothing but a live view reads it. A
+    file that cannot be written does not disturb the run.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / PROGRESS_FILE
+        self._temporary = directory / f".{PROGRESS_FILE}.tmp"
+        self._next = 0.0
+
+    def begin(self, facts: Mapping[str, Any], progress: Progress) -> None:
+        """Say where the run begins, in place of what an earlier process said before it was killed."""
+        self._write(progress)
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.seconds >= self._next:
+            self._write(progress)
+
+    def end(self, record: object) -> None:
+        """From here on the record tells."""
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+            self._temporary.unlink(missing_ok=True)
+
+    def _write(self, progress: Progress) -> None:
+        self._next = progress.seconds + SECONDS_BETWEEN_WRITES
+        content = {
+            "position": progress.position,
+            "nats": finite_or_none(progress.nats),
+            "errors": progress.errors,
+            "trained_examples": progress.trained_examples,
+            "seconds": progress.seconds,
+            "host": platform.node(),
+        }
+        with contextlib.suppress(OSError):
+            self._temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+            self._temporary.replace(self._path)
+
+
+def read_standing(directory: Path) -> Standing | None:
+    """What `progress.json` says; None where there is none, or none that makes sense."""
+    try:
+        content = json.loads((directory / PROGRESS_FILE).read_text(encoding="utf-8"))
+        nats = content["nats"]
+        return Standing(
+            int(content["position"]),
+            None if nats is None else float(nats),
+            int(content["errors"]),
+            int(content["trained_examples"]),
+            float(content["seconds"]),
+            str(content["host"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def is_locked(directory: Path) -> bool:
+    """Whether a process holds the lock of a directory. Nothing is written, and nobody is kept out by asking."""
+    try:
+        import fcntl
+
+        with (directory / "lock").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except (ImportError, OSError):
+        return False
+    return False
+
+
+def is_going(directory: Path, standing: Standing | None) -> bool:
+    """Whether a run is being written here: its lock is held or, for one on another machine, it wrote just now."""
+    if is_locked(directory):
+        return True
+    if standing is None or (standing.host == platform.node() and os.name == "posix"):
+        return False
+    with contextlib.suppress(OSError):
+        return time.time() - (directory / PROGRESS_FILE).stat().st_mtime < SECONDS_OF_SILENCE
+    return False

@@ -1,0 +1,219 @@
+"""Where runs stand, read from their directories again and again: running, over, or dead."""
+
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prequential.errors import PreqError
+from prequential.files import read_array
+from prequential.live import Standing, is_going, is_locked, read_standing
+from prequential.methods.rebuild import method_from_settings
+from prequential.plan import Plan
+from prequential.record import OVER, RECORD_FILE, read_facts
+from prequential.report.sums import Sums
+
+DIED = "died"
+SPARK_WINDOWS = 8
+MOST_POSITIONS_COUNTED = 200_000
+"""Longer plans are not counted for an estimate of the time left: it would take seconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A run at one moment."""
+
+    path: Path
+    status: str
+    """A record's, where a run whose process is gone without a word is "died"."""
+    facts: dict[str, Any]
+    position: int
+    nats: float | None
+    errors: int | None
+    seconds: float
+    rate: float | None
+    """Labels a second; of methods without a code, examples trained on."""
+    seconds_left: float | None
+    share: float
+    """Of the labels that are coded; where there is no code, of the training that is done."""
+    spark: tuple[float, ...] = ()
+    """Nats per label in equal pieces of the second half of what is coded."""
+    regret: float | None = None
+    """Nats behind the best at the same position; None where there is nothing to compare with."""
+
+    @property
+    def is_going(self) -> bool:
+        """Whether a process is at it."""
+        return self.status == "running"
+
+    @property
+    def sequence(self) -> tuple[Any, ...]:
+        """What runs share that can be compared."""
+        data = self.facts["data"]
+        examples = data.get("examples") or data.get("inputs")
+        return data.get("name"), self.facts["length"], data.get("labels"), examples, bool(self.facts.get("prequential"))
+
+
+class RunReader:
+    """Reads one run directory, and only what has changed since."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.sums = Sums(path / "nats.npy")
+        self._mark: tuple[int, int] | None = None
+        self._facts: dict[str, Any] = {}
+        self._over: Row | None = None
+        self._seen: deque[tuple[float, int]] = deque(maxlen=16)
+
+    def read(self) -> Row:
+        """Where the run stands.
+
+        Raises:
+            PreqError: naming the file that is missing or broken.
+        """
+        changed = self._read_facts()
+        if self._over is not None and not changed:
+            return self._over
+        status = self._facts["status"]
+        standing = None if status in OVER else read_standing(self.path)
+        if status not in OVER:
+            going = is_going(self.path, standing)
+            status = "running" if going else DIED if status == "running" else status
+            if self._read_facts():  # it ended meanwhile
+                return self.read()
+        row = self._row(status, standing if status in ("running", DIED) else None)
+        self._over = row if status in OVER else None
+        return row
+
+    def _read_facts(self) -> bool:
+        try:
+            stat = (self.path / RECORD_FILE).stat()
+        except OSError as error:
+            raise PreqError(f"{self.path} holds no run: {RECORD_FILE} cannot be read ({error.strerror})") from None
+        mark = (stat.st_mtime_ns, stat.st_ino)
+        if mark == self._mark:
+            return False
+        facts = read_facts(self.path)
+        if not isinstance(facts.get("seeds"), dict):
+            raise PreqError(f"{self.path / RECORD_FILE} is damaged: it lacks seeds")
+        self._facts, self._mark = facts, mark
+        return True
+
+    def _row(self, status: str, standing: Standing | None) -> Row:
+        facts, has_code = self._facts, bool(self._facts.get("prequential", True))
+        kept = int(facts["arrays"].get("nats", {}).get("length", 0))
+        position = kept if standing is None else standing.position
+        self.sums.extend(position if has_code else 0)
+        seconds = float(facts.get("seconds") or 0.0) if standing is None else standing.seconds
+        trained = 0 if standing is None else standing.trained_examples
+        rate, left, share = self._speed(status, position, seconds, trained)
+        return Row(
+            path=self.path,
+            status=status,
+            facts=facts,
+            position=position,
+            nats=self.sums.at(position) if has_code and position else None,
+            errors=self._errors(position, standing) if has_code and position else None,
+            seconds=seconds,
+            rate=rate,
+            seconds_left=left,
+            share=share,
+            spark=self._spark(position) if has_code else (),
+        )
+
+    def _errors(self, position: int, standing: Standing | None) -> int:
+        if standing is not None:
+            return standing.errors
+        labels, predicted = (read_array(self.path / f"{name}.npy", position) for name in ("labels", "predicted"))
+        return int((labels != predicted).sum())
+
+    def _spark(self, position: int) -> tuple[float, ...]:
+        begin = position // 2
+        edges = np.unique(np.linspace(begin, position, SPARK_WINDOWS + 1).round().astype(int)).tolist()
+        if len(edges) <= SPARK_WINDOWS:
+            return ()
+        if not math.isfinite(self.sums.at(position)):
+            return ()
+        return tuple((self.sums.at(b) - self.sums.at(a)) / (b - a) for a, b in pairwise(edges))
+
+    def _speed(self, status: str, position: int, seconds: float, trained: int) -> tuple[Any, Any, float]:
+        """Rate, seconds left and share done. What takes time is training, which methods spread differently."""
+        length, by_minibatch = self._facts["length"], str(self._facts["method"].get("name", "")).startswith("mi-")
+        has_code = bool(self._facts.get("prequential", True))
+        total = None if status != "running" or by_minibatch else _trained_in_all(self._facts)
+        share = position / length if has_code else 1.0 if status == "finished" else trained / total if total else 0.0
+        if status != "running":
+            return (position / seconds if has_code and position and seconds else None), None, share
+        done, whole = (position, length) if by_minibatch else (trained, total)
+        if self._seen and (seconds, done) < self._seen[-1]:
+            self._seen.clear()
+        if not self._seen or seconds > self._seen[-1][0]:
+            self._seen.append((seconds, done))
+        since, before = self._seen[0] if seconds - self._seen[0][0] >= 2.0 else (0.0, 0)
+        speed = (done - before) / (seconds - since) if seconds > since else 0.0
+        left = (whole - done) / speed if whole is not None and speed > 0 else None
+        rate = speed if by_minibatch or not has_code else position / seconds if seconds else 0.0
+        return rate or None, left, share
+
+
+def _trained_in_all(facts: dict[str, Any]) -> int | None:
+    """Examples that the whole plan trains on; None where it is not known, or would take long to count."""
+    if facts["length"] > MOST_POSITIONS_COUNTED:
+        return None
+    seeds, heldout = facts.get("seeds", {}), facts["data"].get("heldout") is not None
+    settings = tuple(sorted((name, _hashable(value)) for name, value in facts["method"].items()))
+    return _count(settings, facts["length"], seeds.get("plan_seed", 0), heldout)
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return ("dict", *sorted(value.items()))
+    return ("list", *value) if isinstance(value, list) else value
+
+
+@lru_cache(maxsize=64)
+def _count(settings: tuple[Any, ...], length: int, plan_seed: int, heldout: bool) -> int | None:
+    def plain(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return dict(value[1:]) if value[0] == "dict" else list(value[1:])
+        return value
+
+    try:
+        method = method_from_settings({name: plain(value) for name, value in settings})
+    except PreqError:
+        return None
+    return Plan(method, length, plan_seed, heldout=heldout).counts().trained_examples
+
+
+def look(directories: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """The runs at or below the directories, and what is locked there without being a run: a sweep, or a run that has
+    not written anything yet."""
+    runs: dict[Path, Path] = {}
+    locked: dict[Path, Path] = {}
+    for directory in directories:
+        for path, is_run in _below(directory):
+            if is_run:
+                runs.setdefault(path.resolve(), path)
+            elif is_locked(path):
+                locked.setdefault(path.resolve(), path)
+    return list(runs.values()), list(locked.values())
+
+
+def _below(directory: Path) -> Iterator[tuple[Path, bool]]:
+    if (directory / RECORD_FILE).is_file():
+        yield directory, True
+        return
+    yield directory, False
+    try:
+        children = sorted(child for child in directory.iterdir() if child.is_dir() and not child.name.startswith("."))
+    except OSError:
+        return
+    for child in children:
+        if not child.is_symlink() or (child / RECORD_FILE).is_file():  # links to folders may go round in circles
+            yield from _below(child)

@@ -1,0 +1,200 @@
+"""What all trackers share: what is logged when, what is remembered over a resume, and that they disturb no run."""
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from prequential.errors import PreqWarning
+from prequential.files import digest_of
+from prequential.progress import Progress
+from prequential.record import OVER, Record
+
+STATE_FILE = "tracked.json"
+MOST_ENTRIES = 1000
+IDENTITY = ("model", "data", "method", "recipe", "seeds", "length")
+"""What tells whether a log in the same directory is one of the same run."""
+
+
+class Backend(Protocol):
+    """The contract of a tracker's own part: errors may be raised anywhere; `open` is called first, `close` last."""
+
+    name: str
+    seconds_between_entries: float
+
+    def open(self, title: str, settings: Mapping[str, Any], identity: str | None) -> str | None:
+        """Begin a log, or go on with the one of this identity; gives the identity to go on with later."""
+
+    def log(self, position: int, figures: Mapping[str, float]) -> None:
+        """Note figures at a position, so that they outlive the process."""
+
+    def close(self, settings: Mapping[str, Any], results: Mapping[str, float], status: str) -> None:
+        """Note hyperparameters and results, and end the log. There are no results where the run can go on."""
+
+
+class Tracker:
+    """A listener that feeds a backend."""
+
+    def __init__(self, backend: Backend, directory: Path) -> None:
+        self._backend, self._directory = backend, directory
+        self._failed = False
+        self._settings: dict[str, Any] = {}
+        self._identity: str | None = None
+        self._run = ""
+        self._before: tuple[int, float] = (0, 0.0)
+        self._logged = 0
+        self._next_seconds = 0.0
+
+    def begin(self, facts: Mapping[str, Any], progress: Progress) -> None:
+        """Open the log, or go on with it where an earlier process left it."""
+        self._settings = settings_of_run(facts)
+        self._run = digest_of(json.dumps([facts.get(name) for name in IDENTITY], sort_keys=True).encode())
+        self._before, self._next_seconds = (progress.position, progress.nats), 0.0
+        state = self._read_state()
+        self._logged, self._identity = int(state.get("position", 0)), state.get("identity")
+
+        def open_log() -> None:
+            self._identity = self._backend.open(title_of(self._directory), self._settings, self._identity)
+            self._write_state()
+
+        self._try(open_log)
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.position <= self._logged:
+            self._before = (progress.position, progress.nats)
+            return
+        step, is_last = progress.position - self._before[0], progress.position == progress.length
+        is_due = step >= progress.length / MOST_ENTRIES and progress.seconds >= self._next_seconds
+        if is_due or is_last:
+            self._next_seconds = progress.seconds + self._backend.seconds_between_entries
+            self._log(progress)
+
+    def end(self, record: Record) -> None:
+        """Note hyperparameters and results. The log of a run that can go on is left so that it can go on too."""
+        is_over = record.status in OVER
+
+        def close() -> None:
+            self._backend.close(self._settings, results_of(record) if is_over else {}, record.status)
+            if is_over:
+                self._run = ""  # what comes into this directory next is another log
+                self._write_state()
+
+        self._try(close)
+
+    def replay(self, record: Record) -> None:
+        """Tell a whole run after it is over, as if it had been listened to."""
+        self.begin(record.facts(), Progress(0, record.length, 0.0, 0, 0, 0.0))
+        nats, wrong = np.cumsum(record.nats), np.cumsum(record.labels != record.predicted)
+        marks = np.unique(np.linspace(0, len(nats), MOST_ENTRIES // 4 + 1).astype(int))[1:].tolist()
+        for position in marks:
+            number = int(np.searchsorted(record.temperature_positions, position)) - 1
+            temperature = float(record.temperatures[number]) if number >= 0 else None
+            total, errors = float(nats[position - 1]), int(wrong[position - 1])
+            self._log(Progress(position, record.length, total, errors, 0, 0.0, temperature))
+        self.end(record)
+
+    def _log(self, progress: Progress) -> None:
+        position, nats = self._before
+        figures = {
+            "codelength_nats": progress.nats,
+            "nats_per_label": (progress.nats - nats) / max(progress.position - position, 1),
+            "errors": float(progress.errors),
+            "temperature": progress.temperature,
+        }
+        self._before, self._logged = (progress.position, progress.nats), progress.position
+        known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
+
+        def log() -> None:
+            self._write_state()  # first, so that a crash loses one entry rather than logging it twice
+            self._backend.log(progress.position, known)
+
+        self._try(log)
+
+    def _try(self, action: Callable[[], object]) -> None:
+        if self._failed:
+            return
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what these packages say of their own packages
+                action()
+        except Exception as error:  # a tracker may fail in any way, and the run goes on
+            self._failed = True
+            text = (str(error).splitlines() or [""])[0]
+            warnings.warn(
+                f"{self._backend.name} failed ({type(error).__name__}: {text}); the run goes on without it",
+                PreqWarning,
+                stacklevel=2,
+            )
+
+    def _read_state(self) -> dict[str, Any]:
+        try:
+            state = json.loads((self._directory / STATE_FILE).read_text(encoding="utf-8"))[self._backend.name]
+            is_ours = bool(state["run"] == self._run)
+            return {"position": int(state["position"]), "identity": state["identity"]} if is_ours else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+    def _write_state(self) -> None:
+        file = self._directory / STATE_FILE
+        self._directory.mkdir(parents=True, exist_ok=True)
+        try:
+            content = dict(json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            content = {}
+        content[self._backend.name] = {"run": self._run, "position": self._logged, "identity": self._identity}
+        temporary = file.with_name(f".{STATE_FILE}.tmp")
+        temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        temporary.replace(file)
+
+
+def title_of(directory: Path) -> str:
+    """How a run is called in a tracker; a trial with the name of its sweep.
+
+    Example:
+        >>> title_of(Path("runs/lenet")), title_of(Path("sweeps/a/trials/0003"))
+        ('lenet', 'a/0003')
+    """
+    path = directory.resolve()
+    return f"{path.parent.parent.name}/{path.name}" if path.parent.name == "trials" else path.name
+
+
+def settings_of_run(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The hyperparameters of a run as flat values.
+
+    Example:
+        >>> settings_of_run({"method": {"name": "mi-rs", "age_law": {"name": "uniform"}}, "length": 64})
+        {'method.name': 'mi-rs', 'method.age_law.name': 'uniform', 'length': 64}
+    """
+    flat: dict[str, Any] = {}
+    for part in (*IDENTITY, "num_classes"):
+        if part in facts:
+            _flatten(part, facts[part], flat)
+    about_data = {"data.inputs", "data.labels", "data.examples", "data.heldout.inputs", "data.heldout.labels"}
+    hidden = {*about_data, "data.heldout", "data.heldout.examples", "model.fingerprint"}
+    return {name: value for name, value in flat.items() if name not in hidden}
+
+
+def _flatten(name: str, value: Any, into: dict[str, Any]) -> None:
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            _flatten(f"{name}.{key}", part, into)
+    else:
+        into[name] = value if isinstance(value, bool | int | float | str) else json.dumps(value)
+
+
+def results_of(record: Record) -> dict[str, float]:
+    """The final figures of a run: those that are numbers."""
+    heldout = {f"heldout_{name}": value for name, value in (record.heldout or {}).items()}
+    figures: dict[str, float | None] = {
+        "final_codelength_nats": record.codelength,
+        "final_bits_per_label": record.bits_per_label,
+        "final_errors": record.errors,
+        "flops": None if record.flops is None else record.flops["code"],
+        "seconds": record.seconds,
+        **heldout,
+    }
+    return {name: float(value) for name, value in figures.items() if value is not None and math.isfinite(value)}
