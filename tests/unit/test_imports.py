@@ -15,7 +15,7 @@ BLOCK_TORCH = (
     "import sys, importlib.abc, importlib.util\n"
     "class Block(importlib.abc.MetaPathFinder):\n"
     "    def find_spec(self, name, path, target=None):\n"
-    "        if name.split('.')[0] == 'torch': raise ImportError('torch is blocked')\n"
+    "        if name.split('.')[0] == 'torch': raise ModuleNotFoundError('torch is blocked', name='torch')\n"
     "sys.meta_path.insert(0, Block())\n"
     "pass"
 )
@@ -82,6 +82,12 @@ def test_commands_that_read_records_need_no_torch(command: list[str], runs: Path
     assert done.stdout
     for word, path in zip(command, arguments, strict=True):
         assert "OUT" not in word or Path(path).stat().st_size > 0
+
+
+def test_a_command_that_needs_torch_says_so() -> None:
+    done = python(f"{BLOCK_TORCH}\nfrom prequential.cli import main\nraise SystemExit(main(['run', 'mnist', 'lenet']))")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "preq: preq run needs torch, which is not installed here; reading runs works without\n"
 
 
 def test_every_module_of_reports_can_be_imported_without_torch() -> None:

@@ -73,6 +73,12 @@ def main(arguments: list[str] | None = None) -> int:
     except PreqError as error:
         print(f"preq: {error}", file=sys.stderr)
         return EXIT_MISTAKE
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        print(f"preq: preq {arguments[0]} needs torch, which is not installed here; reading runs works without",
+              file=sys.stderr)  # fmt: skip
+        return EXIT_MISTAKE
     except KeyboardInterrupt:
         print("preq: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED

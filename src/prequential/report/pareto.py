@@ -10,6 +10,7 @@ from typing import Any
 from prequential.errors import PreqError
 from prequential.files import writing
 from prequential.report.colours import FAINT, INK
+from prequential.report.names import shortest
 from prequential.report.picture import picture
 from prequential.report.runs import Gathered, Point, front_of, places_of, shown_of
 
@@ -22,6 +23,8 @@ STYLES = {
 }
 """A colour and a mark for each method, the same in every picture; told apart without colour vision too."""
 OTHER_STYLES = [("#cc79a7", "P"), ("#000000", "X"), ("#7f7f00", "<"), ("#8c564b", ">")]
+MOST_NAMES = 12
+"""Up to so many dots have their names beside them."""
 LOGARITHMIC_FROM = 4
 """The ratio of largest to smallest value from which on the axis is logarithmic."""
 
@@ -69,6 +72,7 @@ def _draw(axes: Any, points: Sequence[Point], *, heldout: bool) -> None:
         runs = slice(0, len(flops) - 1, 2)  # the other corners are no runs
         style = {"color": colour, "marker": mark, "markersize": 5, "label": title}
         axes.plot(flops, values, **style, linewidth=1.6, markevery=runs)
+    _name_dots(axes, shown, heldout=heldout)
     values = [value for _, value in places_of(shown, heldout=heldout)]
     is_logarithmic = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
     label = "held-out error" if heldout else "codelength [nats]"
@@ -79,6 +83,14 @@ def _draw(axes: Any, points: Sequence[Point], *, heldout: bool) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(colors=INK)
     axes.legend(frameon=False, fontsize=9, loc="best")
+
+
+def _name_dots(axes: Any, points: Sequence[Point], *, heldout: bool) -> None:
+    if len(points) > MOST_NAMES:
+        return
+    names = shortest([point.directory for point in points])
+    for name, place in zip(names, places_of(points, heldout=heldout), strict=True):
+        axes.annotate(name, place, (5, 5), textcoords="offset points", fontsize=8, color=INK)
 
 
 def _steps(points: Sequence[Point], heldout: bool) -> tuple[list[float], list[float]]:
