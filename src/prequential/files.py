@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,6 +128,31 @@ class ArrayMemory:
         """Nothing to do."""
 
 
+Array = Union[ArrayFile, ArrayMemory, "ArrayPart"]
+
+
+class ArrayPart:
+    """A stretch of such an array as one of its own; whoever has the whole syncs and closes it."""
+
+    def __init__(self, whole: Array, start: int) -> None:
+        self._whole, self._start = whole, start
+
+    def write(self, start: int, values: NDArray[Any]) -> None:
+        self._whole.write(self._start + start, values)
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        return self._whole.read(self._start + start, self._start + stop)
+
+    def sync(self) -> None:
+        """Nothing to do."""
+
+    def cut(self, length: int) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """An .npy header of version 1.0, padded to a fixed size so that the length can change in place."""
     text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {shape}, }}"
@@ -136,8 +161,11 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def write_array(path: Path, values: NDArray[Any]) -> None:
-    """Write a one-dimensional array as .npy."""
-    path.write_bytes(npy_header(values.dtype, (len(values),)) + values.tobytes())
+    """Write a one-dimensional array as .npy; when this returns, it is durable."""
+    with writing(path), path.open("wb") as file:
+        file.write(npy_header(values.dtype, (len(values),)) + values.tobytes())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_array(path: Path, length: int) -> NDArray[Any]:

@@ -19,18 +19,18 @@ from prequential.coding.labels import Scorer
 from prequential.data import ArraySequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.learn.learner import Learner
+from prequential.loop import execute
 from prequential.models.mlp import mlp
 from prequential.models.mnistnet import mnistnet
 from prequential.models.vgg import vggpp
 from prequential.plan import Plan
 from prequential.progress import Pruned
 from prequential.recorder import Recorder
-from prequential.run import execute
 from prequential.stack import programs as stack_programs
 from prequential.stack.dropout import HashedDropout, dropout_keys
 from prequential.stack.learner import StackedLearner
 from prequential.stack.recorder import StackRecorder
-from prequential.stack.run import StackInterrupted, execute_stack, run_stack
+from prequential.stack.run import StackInterrupted, run_stack
 
 from ..conftest import blobs
 from ..unit.test_resume import assert_same
@@ -74,7 +74,7 @@ def together(
     factor = method.calibration_rate_factor
     learner = StackedLearner(model, data, recipes, seeds=seeds, calibration_rate_factor=factor, **DOUBLE, **more)
     recorder = StackRecorder(plan, data.num_classes, len(seeds))
-    execute_stack(plan, learner, Scorer(data, learner.device), recorder)
+    execute(plan, learner, Scorer(data, learner.device), recorder)
     return list(recorder.members)
 
 
