@@ -39,12 +39,11 @@ def stack_place(first: Path) -> Path:
 def discard_stack(first: Path) -> None:
     """Remove what a stack left behind, where there is anything; files of the user's stay."""
     place = stack_place(first)
-    if not (place / STACK_FILE).exists():
-        return
-    Checkpoints(place / "checkpoints", every_seconds=0).clear()
-    with writing(place):
-        for name in (*(f"{name}.npy" for name in ARRAYS), STACK_FILE):
-            (place / name).unlink(missing_ok=True)
+    if (place / STACK_FILE).exists():
+        Checkpoints(place / "checkpoints", every_seconds=0).clear()
+        with writing(place):
+            for name in (*(f"{name}.npy" for name in ARRAYS), STACK_FILE):
+                (place / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         place.rmdir()
 
@@ -111,7 +110,8 @@ class StackHome:
         """Make room for a stack that begins at its beginning; those that its members were part of are over."""
         for path in self._paths:
             discard_stack(path)
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        ours = (".writable", f".{STACK_FILE}.tmp")  # of a stack that was killed before it began
+        if self.path.exists() and (not self.path.is_dir() or any(f.name not in ours for f in self.path.iterdir())):
             raise PreqError(f"{self.path} is where the state of the stack goes, and is not empty; move it away")
         claim(self.path)
         content = {"format": FORMAT, "members": [self._names[number] for number in numbers]}

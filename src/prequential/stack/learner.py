@@ -201,7 +201,8 @@ class StackedLearner:
         self._training.clear()
         self._predicting.clear()
         self._last = None
-        gc.collect()  # a program and its recording know each other, and the next stack needs the memory
+        if self.device.type == "cuda":
+            gc.collect()  # a program and its recording know each other, and the next stack needs the memory
 
     def _program(self, known: dict[int, Program], size: int, num_uses: int, make: Callable[[int], Program]) -> Program:
         """The program for a size; recorded where it is used often and the device can."""

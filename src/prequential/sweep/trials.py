@@ -81,8 +81,11 @@ class TrialRunner:
 
     def _run(self, claimed: Claim, listeners: Sequence[Listener]) -> Outcome:
         from prequential.run import run
+        from prequential.sweep.stacking import leave_stack
 
         trial, path, watch = self._resolved(claimed), self._place(claimed), _Watch()
+        if (done := leave_stack(path)) is not None:
+            return outcome_of(claimed.number, done)
         study = None
         stoppers: list[Listener] = [*listeners, watch]
         if self.work.prune is not None:
