@@ -142,21 +142,22 @@ def test_a_resumed_stack_is_the_same_to_the_bit(tmp_path: Path, method: Method) 
     assert_only_records(tmp_path)
 
 
-def test_seconds_of_all_parts_count(stopped: Path) -> None:
-    seconds: list[float] = []
+def test_seconds_of_all_parts_count(tmp_path: Path) -> None:
+    heard: list[list[float]] = []
 
     def note(progress: Progress) -> None:
-        seconds.append(progress.seconds)
-        if progress.position >= 40:
+        heard[-1].append(progress.seconds)
+        if progress.position >= 20 * len(heard):
             signal.raise_signal(signal.SIGTERM)
 
-    with pytest.raises(StackInterrupted) as caught:
-        start(stopped, listeners=[note])
-    assert seconds == sorted(seconds)
-    assert seconds[0] > 0
-    assert sum(record.seconds for record in caught.value.records) >= seconds[-1]
-    earlier = sum(record.seconds for record in caught.value.records)
-    assert sum(record.seconds for record in start(stopped)) > earlier
+    for _ in range(2):
+        heard.append([])
+        with pytest.raises(StackInterrupted) as caught:
+            start(tmp_path, listeners=[note])
+    first, second = heard
+    assert first == sorted(first)
+    assert first[-2] < second[0]  # the last two were saved at the same event, and either may be taken
+    assert sum(record.seconds for record in caught.value.records) == pytest.approx(second[-1], abs=0.1)
 
 
 def test_an_erm_stack_resumes(tmp_path: Path) -> None:

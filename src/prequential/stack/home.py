@@ -84,7 +84,7 @@ class StackHome:
             self._require_same(checkpoint)
             checkpoint.require_arrays(self.path, self._facts[0]["length"])
             checkpoint.learner = make(checkpoint.numbers)
-            checkpoint.require_tensors(checkpoint.learner.state())
+            checkpoint.require_tensors(checkpoint.learner.tensors())
             return checkpoint
 
         begins = f"the stack of {self._paths[0]} begins at its beginning"
@@ -134,7 +134,7 @@ class StackHome:
             "contents": recorder.contents(),
             "evaluate": self._is_evaluated,
         }
-        self._checkpoints.add(recorder.num_events, learner.state(), meta)
+        self._checkpoints.add(recorder.num_events, learner.tensors(), meta)
         self._checkpoints.drop_old()
 
     def remove(self) -> None:

@@ -181,8 +181,11 @@ class StackedLearner:
 
     def state(self) -> dict[str, list[Tensor]]:
         """Everything the next event depends on, as copies: put back by `restore`."""
-        copies = {name: [tensor.clone() for tensor in tensors] for name, tensors in self.models.state().items()}
-        return copies | {"num_steps": [torch.tensor(self.num_steps)]}
+        return {name: [tensor.clone() for tensor in tensors] for name, tensors in self.tensors().items()}
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        """The same as it is, for one who writes it down at once: a GPU may have no room for copies."""
+        return self.models.state() | {"num_steps": [torch.tensor(self.num_steps)]}
 
     def restore(self, state: dict[str, list[Tensor]]) -> None:
         """Go back to a `state` of a stack with the same members in the same order."""
