@@ -85,7 +85,7 @@ def stopped(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.sampled_from(METHODS), st.lists(st.integers(0, 70), max_size=3), st.sampled_from(["adamw", "rmsprop", "sgd"]))
 def test_stopping_after_any_events_and_going_on_gives_the_same_bits(
     method: Method, stops: list[int], optimizer: str
@@ -276,8 +276,8 @@ def test_a_stack_may_be_moved(stopped: Path, undisturbed: list[Record]) -> None:
 
 def crashes() -> Iterator[int]:
     """Operations from the beginning and from the end: the first checkpoints, the records, and cleaning up."""
-    yield from [3, 13, 19, 22, 90, 100, 108, 113]
-    yield from [-65, -41, -30, -13, -9, -5, -1]
+    yield from [3, 13, 22, 100, 113]
+    yield from [-65, -30, -13, -5, -1]
 
 
 def test_a_crash_at_any_file_operation_loses_only_time(tmp_path: Path, undisturbed: list[Record]) -> None:
