@@ -22,13 +22,13 @@ from prequential.learn.execution import Execution
 from prequential.learn.learner import Learner
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
+from prequential.loop import execute
 from prequential.methods import Method
 from prequential.methods.rebuild import method_from_settings
 from prequential.models import ModelFactory, build, is_package_model, name_of
 from prequential.presets import recipe_from_settings
 from prequential.progress import Listener
 from prequential.recorder import Recorder
-from prequential.run import execute
 from prequential.session import Session, prepare
 
 MATTERS = ("prequential", "torch", "numpy", "constriction", "device_name", "cuda", "cpu_capability", "platform")

@@ -1,16 +1,14 @@
-"""Files that survive crashes: replaced atomically, arrays written in place, a lock that dies with its owner."""
+"""Files that survive crashes: replaced atomically, arrays written in place."""
 
 import contextlib
 import errno
 import hashlib
 import os
 import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +16,6 @@ from numpy.typing import NDArray
 from prequential.errors import PreqError
 
 HEADER_SIZE = 128
-LOCK_ATTEMPTS = 5
-"""Someone who only asks whether a lock is held has it for some microseconds: one refusal says nothing yet."""
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00v\x00\{'descr': '(?P<dtype>[<|][fiu][1248])', 'fortran_order': False, "
     rb"'shape': \((?P<length>\d{1,15}),\), \} *\n"
@@ -131,6 +127,31 @@ class ArrayMemory:
         """Nothing to do."""
 
 
+Array = Union[ArrayFile, ArrayMemory, "ArrayPart"]
+
+
+class ArrayPart:
+    """A stretch of such an array as one of its own; whoever has the whole syncs and closes it."""
+
+    def __init__(self, whole: Array, start: int) -> None:
+        self._whole, self._start = whole, start
+
+    def write(self, start: int, values: NDArray[Any]) -> None:
+        self._whole.write(self._start + start, values)
+
+    def read(self, start: int, stop: int) -> NDArray[Any]:
+        return self._whole.read(self._start + start, self._start + stop)
+
+    def sync(self) -> None:
+        """Nothing to do."""
+
+    def cut(self, length: int) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """An .npy header of version 1.0, padded to a fixed size so that the length can change in place."""
     text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {shape}, }}"
@@ -139,10 +160,12 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def write_array(path: Path, values: NDArray[Any]) -> None:
-    """Write a one-dimensional array as .npy."""
-    with path.open("wb") as file:
+    """Write a one-dimensional array as .npy; when this returns, it is durable."""
+    with writing(path), path.open("wb") as file:
         file.write(npy_header(values.dtype, (len(values),)))
         file.write(bytes_of(values))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_array(path: Path, length: int) -> NDArray[Any]:
@@ -210,36 +233,3 @@ def digest_of(content: bytes | memoryview) -> str:
         'd3254becbdde430c404463982cd0f2ab'
     """
     return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
-class DirectoryLock:
-    """Keeps a second run out of a directory; the system takes it back when the process ends."""
-
-    def __init__(self, directory: Path) -> None:
-        self._path = directory / "lock"
-
-    def __enter__(self) -> "DirectoryLock":
-        with writing(self._path):
-            self._file = self._path.open("a+b")
-        for attempt in range(LOCK_ATTEMPTS):
-            try:
-                import fcntl
-
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except ImportError:  # no such locks on this system
-                pass
-            except OSError:
-                if attempt + 1 < LOCK_ATTEMPTS:
-                    time.sleep(0.01)
-                    continue
-                self._file.close()
-                raise PreqError(
-                    f"another run is writing into {self._path.parent}; wait for it or choose another directory"
-                ) from None
-            break
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._file.close()

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from prequential.errors import PreqError
-from prequential.files import ArrayFile, ArrayMemory
+from prequential.files import Array, ArrayFile, ArrayMemory
 from prequential.learn.prediction import Prediction
 from prequential.plan import Plan
 from prequential.progress import Listener, Progress
@@ -22,6 +22,8 @@ FETCHED_AT_ONCE = 256
 SECONDS_BETWEEN_FETCHES = 0.5
 """Predictions stay on a GPU until there are so many, or so much time has passed: then they are fetched together."""
 COUNTERS = ("num_events", "position", "num_predictions", "trained_examples", "seconds", "heldout")
+Contents = dict[str, tuple[int, str]]
+"""Length and fingerprint of each array."""
 
 
 class Recorder:
@@ -30,20 +32,17 @@ class Recorder:
     Results stay on a GPU until a few have come together, so that it never waits for them.
     """
 
-    def __init__(self, plan: Plan, num_classes: int, directory: Path | None = None, *, create: bool = True) -> None:
-        classes = np.min_scalar_type(num_classes - 1)
-        types = [np.dtype(t) for t in (np.float64, np.float32, classes, classes, np.float32, np.int64, np.float32)]
+    def __init__(
+        self,
+        plan: Plan,
+        num_classes: int,
+        directory: Path | None = None,
+        *,
+        create: bool = True,
+        arrays: dict[str, Array] | None = None,
+    ) -> None:
         self.plan = plan
-        self._arrays: dict[str, ArrayFile | ArrayMemory] = {}
-        for name, dtype in zip(ARRAYS, types, strict=True):
-            if directory is None:
-                self._arrays[name] = ArrayMemory(dtype, plan.length)
-                continue
-            try:
-                self._arrays[name] = ArrayFile(directory / f"{name}.npy", dtype, plan.length, create=create)
-            except PreqError:
-                self.close()
-                raise
+        self._arrays = arrays or open_arrays(num_classes, plan.length, directory, create=create)
         self.status = "running"
         self._waiting: list[tuple[int, Tensor, Tensor]] = []
         self._started = self._next_pause = self._next_fetch = 0.0
@@ -153,7 +152,7 @@ class Recorder:
         """What was measured, cut to where the run got."""
         return {name: self._arrays[name].read(0, self._count(name)) for name in ARRAYS}
 
-    def contents(self) -> dict[str, tuple[int, str]]:
+    def contents(self) -> Contents:
         """Length and fingerprint of each array; only what is new since the last call is hashed."""
         for name, array in self._arrays.items():
             hasher = self._hashers[name].copy()
@@ -185,7 +184,7 @@ class Recorder:
         """Where the run stands, for `go_back_to`."""
         return {name: getattr(self, name) for name in COUNTERS}
 
-    def go_back_to(self, counters: dict[str, Any], contents: dict[str, tuple[int, str]]) -> None:
+    def go_back_to(self, counters: dict[str, Any], contents: Contents) -> None:
         """Continue from where `counters` and `contents` were taken; refuse arrays that do not fit them."""
         self._rewind()
         for name in COUNTERS:
@@ -197,3 +196,21 @@ class Recorder:
             self._arrays[name].read(0, self.position) for name in ("nats", "labels", "predicted")
         )
         self.total_nats, self.total_errors = float(nats.sum()), int((labels != predicted).sum())
+
+
+def open_arrays(num_classes: int, length: int, directory: Path | None, *, create: bool) -> dict[str, Array]:
+    """The arrays of a record, each with room for `length` numbers: in a directory, or in memory."""
+    classes = np.min_scalar_type(num_classes - 1)
+    types = [np.dtype(t) for t in (np.float64, np.float32, classes, classes, np.float32, np.int64, np.float32)]
+    arrays: dict[str, Array] = {}
+    try:
+        for name, dtype in zip(ARRAYS, types, strict=True):
+            if directory is None:
+                arrays[name] = ArrayMemory(dtype, length)
+            else:
+                arrays[name] = ArrayFile(directory / f"{name}.npy", dtype, length, create=create)
+    except PreqError:
+        for array in arrays.values():
+            array.close()
+        raise
+    return arrays

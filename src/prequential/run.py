@@ -1,27 +1,23 @@
-"""The loop: plan × learner × labels → record."""
+"""A run: a plan executed from its first event, or from a checkpoint, to a record."""
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-
-from prequential.coding.labels import Labels, Scorer
-from prequential.data.sequence import DataSequence, read_ahead
+from prequential.coding.labels import Scorer
+from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, PreqWarning, require_number
-from prequential.events import Calibrate, Evaluate, Predict, Reinit, ShrinkPerturb, Train
-from prequential.files import DirectoryLock
-from prequential.home import Checkpoint, Home
+from prequential.home import Home, RunCheckpoint
 from prequential.learn.environment import find_num_threads, num_threads, repeatable, require_threads
 from prequential.learn.execution import Execution
-from prequential.learn.learner import Learner
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.live import ProgressFile
+from prequential.lock import DirectoryLock
+from prequential.loop import execute
 from prequential.methods import Method
 from prequential.models import ModelFactory
-from prequential.plan import Plan, blocks
 from prequential.progress import Listener, Pruned, tell_begin, tell_end
 from prequential.record import RECORD_FILE, Record, claim, require_no_run
 from prequential.recorder import Recorder
@@ -35,48 +31,6 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, record: Record, signal_number: int = 2) -> None:
         super().__init__(f"stopped at label {len(record.nats)} of {record.length}")
         self.record, self.signal_number = record, signal_number
-
-
-def execute(
-    plan: Plan,
-    learner: Learner,
-    labels: Labels,
-    recorder: Recorder,
-    pause: Callable[[], object] = lambda: None,
-    stop: StopRequest | None = None,
-) -> None:
-    """Walk through the plan, from the event the recorder has reached, up to its end, to the first label
-    without a finite codelength, or to a request to stop. A few times a second, between events, `pause` is called."""
-    recorder.start_clock()
-    upcoming = learner.inputs.reads(plan.events(recorder.num_events), recorder.num_events)
-    read_ahead(learner.data, upcoming)
-    for number, event, batches in blocks(plan.events(recorder.num_events), recorder.num_events, learner.steps_at_once):
-        match event:
-            case Train():
-                positions = np.concatenate(batches)
-                indices = positions.reshape(len(batches), -1)
-                learner.train_steps(indices, labels.of(positions).view(indices.shape), number)
-                recorder.trained_examples += len(positions)
-            case Predict(start, end, uniform):
-                predict = learner.predict_uniformly if uniform else learner.predict
-                prediction = predict(start, end)
-                recorder.add(start, prediction, labels.reveal(start, end, prediction.log_probabilities))
-            case Calibrate(indices):
-                learner.calibrate(indices, labels.of(indices))
-            case Reinit():
-                learner.reinit(number)
-            case ShrinkPerturb(shrink, perturb):
-                learner.shrink_perturb(shrink, perturb, number)
-            case Evaluate():
-                recorder.fetch()
-                recorder.note_heldout(learner.evaluate())
-        recorder.num_events = number + max(len(batches), 1)
-        if recorder.pause_is_due():
-            pause()
-        if recorder.diverged or (stop is not None and stop.requested):
-            recorder.finish("stopped")
-            return
-    recorder.finish("finished")
 
 
 def run(
@@ -172,7 +126,7 @@ def run(
         return _go(session, home, _begin(session, home, checkpoint), threads, listeners)
 
 
-def _begin(session: Session, home: Home | None, checkpoint: Checkpoint | None) -> tuple[Scorer, Recorder]:
+def _begin(session: Session, home: Home | None, checkpoint: RunCheckpoint | None) -> tuple[Scorer, Recorder]:
     """Labels and recorder at the beginning, or where a checkpoint left them (the learner then too)."""
     plan, learner = session.plan, session.learner
     labels = Scorer(learner.data, learner.device)

@@ -25,9 +25,9 @@ from prequential.learn.feed import Resident, Streamed, make_feed
 from prequential.learn.graph import GraphLearner
 from prequential.learn.learner import Learner
 from prequential.learn.shapes import Shapes
+from prequential.loop import execute
 from prequential.plan import Plan, blocks
 from prequential.recorder import Recorder
-from prequential.run import execute
 
 from ..conftest import blobs
 from ..unit.test_resume import assert_same

@@ -1,5 +1,6 @@
 """Checkpoints: what is resumed is the same to the bit, and nothing that happens to the machine loses a run."""
 
+import importlib
 import os
 import resource
 import signal
@@ -22,8 +23,8 @@ from prequential import files, session
 from prequential.cli import main
 from prequential.data import ArraySequence
 from prequential.errors import PreqError, PreqWarning
-from prequential.files import DirectoryLock
 from prequential.learn.environment import environment
+from prequential.lock import DirectoryLock
 from prequential.methods import Method
 from prequential.progress import Progress
 from prequential.record import ARRAYS, Record
@@ -31,7 +32,7 @@ from prequential.record import ARRAYS, Record
 from ..conftest import blobs
 from ..laws.test_records import IDS, METHODS, tiny
 
-run_module = sys.modules["prequential.run"]
+run_module = importlib.import_module("prequential.run")
 METHOD = pq.ReplayStreams(num_streams=2, batch_size=8)
 LENGTH = 400
 

@@ -274,7 +274,10 @@ def test_trials_that_agree_are_handed_over_as_stacks(tmp_path: Path, monkeypatch
 
     def run_stack(make_model: Any, data: Any, method: Any, recipes: Any, *, seeds: Any, out: Any, **more: Any) -> Any:
         assert len(seeds) == len(out) == len(recipes) <= 2
-        assert more == {"width": 1.0, "plan_seed": 0, "device": "cpu", "precision": "auto", "listeners": ()}
+        assert more == {
+            "width": 1.0, "plan_seed": 0, "device": "cpu", "precision": "auto", "listeners": (), "resume": True,
+            "checkpoint_seconds": 60.0,
+        }  # fmt: skip
         seen.append(len(recipes))
         parts = zip(recipes, seeds, out, strict=True)
         records: list[Record] = [pq.run(make_model, data, method, r, seed=s).save(path) for r, s, path in parts]

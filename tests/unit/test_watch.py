@@ -25,8 +25,9 @@ from rich.console import Console
 import prequential as pq
 from prequential import PreqError, Record, cli
 from prequential.cli.watch_table import view
-from prequential.files import DirectoryLock, write_array
+from prequential.files import write_array
 from prequential.live import PROGRESS_FILE, ProgressFile, Standing, is_going, is_locked, read_standing
+from prequential.lock import DirectoryLock
 from prequential.progress import Progress
 from prequential.record import write_facts
 from prequential.report import sums as sums_module

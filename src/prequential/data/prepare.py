@@ -23,7 +23,8 @@ from prequential.data.shards import (
     rows_per_shard,
 )
 from prequential.errors import PreqError
-from prequential.files import DirectoryLock, writing
+from prequential.files import writing
+from prequential.lock import DirectoryLock
 
 PrepareListener = Callable[[int, int, int], None]
 """Called with (examples read, examples in all, examples left out as broken)."""

@@ -1,5 +1,6 @@
 """The stacked engine: many models of one architecture learn from the same events in one process."""
 
+import gc
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -178,11 +179,33 @@ class StackedLearner:
         both = zip(loss.tolist(), errors.tolist(), strict=True)
         return [{"loss": nats / len(heldout), "error_rate": wrong / len(heldout)} for nats, wrong in both]
 
+    def state(self) -> dict[str, list[Tensor]]:
+        """Everything the next event depends on, as copies: put back by `restore`."""
+        return {name: [tensor.clone() for tensor in tensors] for name, tensors in self.tensors().items()}
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        """The same as it is, for one who writes it down at once: a GPU may have no room for copies."""
+        return self.models.state() | {"num_steps": [torch.tensor(self.num_steps)]}
+
+    def restore(self, state: dict[str, list[Tensor]]) -> None:
+        """Go back to a `state` of a stack with the same members in the same order."""
+        self._put_back(state)
+        self._last = None
+
+    @torch.no_grad()
+    def _put_back(self, state: dict[str, list[Tensor]]) -> None:
+        for name, tensors in self.models.state().items():
+            for target, source in zip(tensors, state[name], strict=True):
+                target.copy_(source)
+        self.num_steps = int(state["num_steps"][0])
+
     def close(self) -> None:
         """Let go of what only speed needed."""
         self._training.clear()
         self._predicting.clear()
         self._last = None
+        if self.device.type == "cuda":
+            gc.collect()  # a program and its recording know each other, and the next stack needs the memory
 
     def _program(self, known: dict[int, Program], size: int, num_uses: int, make: Callable[[int], Program]) -> Program:
         """The program for a size; recorded where it is used often and the device can."""
@@ -202,7 +225,7 @@ class StackedLearner:
 
     def _can_be(self, done: str, change: Callable[[], None], goes_on: str) -> bool:
         """Try to make a program faster, and put back what that did to the models."""
-        state = [tensor.clone() for tensor in self.models.tensors()]
+        state = self.state()
         try:
             change()
         except Exception as error:
@@ -211,9 +234,7 @@ class StackedLearner:
             warnings.warn(f"the stack cannot be {done} ({reason}); going on {goes_on}", PreqWarning, 5)
             return False
         finally:
-            with torch.no_grad():
-                for tensor, saved in zip(self.models.tensors(), state, strict=True):
-                    tensor.copy_(saved)
+            self._put_back(state)
         return True
 
 

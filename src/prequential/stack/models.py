@@ -133,10 +133,16 @@ class StackedModels:
         self.averaged.copy_parameters(self.raw)
         reset(self.optimizer)
 
-    def tensors(self) -> list[Tensor]:
-        """Everything the next event depends on."""
-        states = [tensor for state in (self.raw, self.averaged) for tensor in (state.flat, *state.others.values())]
-        return [*states, self.beta, *self.optimizer.state.values(), *self.beta_optimizer.state.values()]
+    def state(self) -> dict[str, list[Tensor]]:
+        """Everything the next event depends on, as it is; every tensor but counters of steps has the members first."""
+        tensors = {
+            "raw": [self.raw.flat, *self.raw.others.values()],
+            "averaged": [self.averaged.flat, *self.averaged.others.values()],
+            "beta": [self.beta],
+        }
+        for owner, optimizer in (("weights", self.optimizer), ("beta", self.beta_optimizer)):
+            tensors |= {f"{owner} {name}": [tensor] for name, tensor in optimizer.state.items()}
+        return tensors
 
 
 def cross_entropy_gradient(logits: Tensor, labels: Tensor, smoothing: Tensor) -> Tensor:

@@ -2,36 +2,63 @@
 
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from prequential.files import ArrayPart
 from prequential.learn.prediction import Prediction
 from prequential.plan import Plan
 from prequential.progress import Listener, Progress
-from prequential.recorder import FETCHED_AT_ONCE, SECONDS_BETWEEN_FETCHES, SECONDS_BETWEEN_PAUSES, Recorder
+from prequential.record import OVER
+from prequential.recorder import (
+    FETCHED_AT_ONCE,
+    SECONDS_BETWEEN_FETCHES,
+    SECONDS_BETWEEN_PAUSES,
+    Contents,
+    Recorder,
+    open_arrays,
+)
 
 Waiting = tuple[int, Tensor, Tensor]
 """Where a prediction began, what it measured, and its temperature."""
 
 
 class MemberRecorder(Recorder):
-    """The recorder of one member of a stack."""
+    """The recorder of one member of a stack. One that has diverged stays so, also where a checkpoint is resumed."""
 
     def take(self, waiting: list[Waiting]) -> None:
         """Note predictions that were measured together with those of the other members."""
         self._waiting = waiting
         self.fetch()
 
+    def counters(self) -> dict[str, Any]:
+        return super().counters() | {"diverged": self.diverged}
+
+    def go_back_to(self, counters: dict[str, Any], contents: Contents) -> None:
+        super().go_back_to(counters, contents)
+        self.status = "diverged" if counters["diverged"] else "running"
+
 
 class StackRecorder:
-    """One recorder per member. A member that has diverged is told nothing more; the others go on."""
+    """One recorder per member. A member that has diverged is told nothing more; the others go on.
 
-    def __init__(self, plan: Plan, num_classes: int, num_members: int) -> None:
+    In a directory each array is one file: the numbers of the first member, with room for as many as there are
+    positions, then those of the second, and so on.
+    """
+
+    def __init__(
+        self, plan: Plan, num_classes: int, num_members: int, directory: Path | None = None, *, create: bool = True
+    ) -> None:
         self._plan = plan
-        self.members = [MemberRecorder(plan, num_classes) for _ in range(num_members)]
+        self._arrays = open_arrays(num_classes, num_members * plan.length, directory, create=create)
+        starts = range(0, num_members * plan.length, plan.length)
+        parts = [{name: ArrayPart(whole, start) for name, whole in self._arrays.items()} for start in starts]
+        self.members = [MemberRecorder(plan, num_classes, arrays=dict(arrays)) for arrays in parts]
         self._waiting: list[Waiting] = []
-        self._started = self._next_pause = self._next_fetch = 0.0
+        self._earlier = self._started = self._next_pause = self._next_fetch = 0.0
 
     @property
     def going(self) -> list[MemberRecorder]:
@@ -39,9 +66,34 @@ class StackRecorder:
         return [member for member in self.members if not member.diverged]
 
     @property
-    def all_diverged(self) -> bool:
-        """Whether there is nothing left to go on for."""
+    def diverged(self) -> bool:
+        """Whether all members have: there is nothing left to go on for."""
         return not self.going
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether there is something left to go on for."""
+        return any(member.status not in OVER for member in self.members)
+
+    @property
+    def num_events(self) -> int:
+        """Events that the members which are going have behind them."""
+        return max(member.num_events for member in self.members)
+
+    @num_events.setter
+    def num_events(self, number: int) -> None:
+        for member in self.going:
+            member.num_events = number
+
+    @property
+    def trained_examples(self) -> int:
+        """Examples that the members which are going were trained on."""
+        return max(member.trained_examples for member in self.members)
+
+    @trained_examples.setter
+    def trained_examples(self, number: int) -> None:
+        for member in self.going:
+            member.trained_examples = number
 
     @property
     def position(self) -> int:
@@ -50,8 +102,8 @@ class StackRecorder:
 
     @property
     def seconds(self) -> float:
-        """Since the clock was started."""
-        return time.perf_counter() - self._started
+        """That the whole stack took, those before a checkpoint included."""
+        return self._earlier + time.perf_counter() - self._started
 
     def start_clock(self) -> None:
         """From here on time counts."""
@@ -89,16 +141,6 @@ class StackRecorder:
             if not member.diverged:
                 parts = torch.split(rows[number], sizes, dim=1)
                 member.take(list(zip(starts, parts, temperatures[:, number].unbind(), strict=True)))
-
-    def note_training(self, num_examples: int) -> None:
-        """Every member that is going was trained on so many examples."""
-        for member in self.going:
-            member.trained_examples += num_examples
-
-    def note_events(self, num_events: int) -> None:
-        """So many events of the plan are done."""
-        for member in self.going:
-            member.num_events = num_events
 
     def note_heldout(self, results: Sequence[dict[str, float]] | None) -> None:
         """Keep the held-out results of the members that are going."""
@@ -140,3 +182,27 @@ class StackRecorder:
             if member.status == "running":  # the end of a run may be told twice
                 member.finish(status)
             member.seconds = share
+
+    def counters(self) -> dict[str, Any]:
+        """Where the stack stands, for `go_back_to`."""
+        return {"seconds": self.seconds, "members": [member.counters() for member in self.members]}
+
+    def contents(self) -> list[Contents]:
+        """Length and fingerprint of each array, for each member."""
+        return [member.contents() for member in self.members]
+
+    def go_back_to(self, counters: dict[str, Any], contents: list[Contents]) -> None:
+        """Continue from where `counters` and `contents` were taken; refuse arrays that do not fit them."""
+        self._earlier = counters["seconds"]
+        for member, where, what in zip(self.members, counters["members"], contents, strict=True):
+            member.go_back_to(where, what)
+
+    def sync(self) -> None:
+        """Make the arrays durable."""
+        for array in self._arrays.values():
+            array.sync()
+
+    def close(self) -> None:
+        """Let go of the arrays."""
+        for array in self._arrays.values():
+            array.close()

@@ -67,6 +67,6 @@ def prepare_stack(
     assert alone is not None
     require_alike(recipes)
     found = execution.on(device.type, num_steps=Shapes.of(alone.plan).main_batch[1], bfloat16=bfloat16)
-    environment = {"engine": StackedLearner.engine, "compiled": bool(found.compiled), "members": len(seeds)}
+    environment = {"engine": StackedLearner.engine, "compiled": bool(found.compiled)}
     facts = [fact | {"environment": fact["environment"] | environment} for fact in facts]
     return StackSession(alone, list(recipes), facts, found)

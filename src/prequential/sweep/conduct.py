@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prequential.errors import PreqError, require_count, require_number, whole_seed
-from prequential.files import DirectoryLock
 from prequential.learn.recipe import Recipe
+from prequential.lock import DirectoryLock
 from prequential.methods import Method, ReplayStreams
 from prequential.record import claim
 from prequential.settings import plain_value, settings_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from prequential.errors import PreqError
 from prequential.progress import Listener
-from prequential.record import OVER, RECORD_FILE, Record, load
+from prequential.record import OVER, RECORD_FILE, Record, load, read_facts
 from prequential.sweep.claims import Claim
 from prequential.sweep.spaces import Resolved, resolve
 
@@ -19,6 +19,11 @@ MAY_DIFFER = (
     *("learning_rate", "full_rate_steps", "eps", "weight_decay", "momentum", "ema_step_size", "label_smoothing"),
 )
 """Settings of the recipe that are numbers along the stack; all others decide what is computed."""
+
+STACK = "stack"
+"""The engine that records of stacks name."""
+TAKEN = ("plan_seed", "device", "precision", "checkpoint_seconds")
+"""What a stack takes of the arguments of a run."""
 
 
 def stacks(claims: Sequence[Claim], base: Resolved, size: int) -> list[tuple[Claim, ...]]:
@@ -51,29 +56,59 @@ def run_as_stack(
     arguments: Mapping[str, Any],
     listeners: Sequence[Listener],
 ) -> list[Record]:
-    """The record of each trial. A stack is written when it ends: what a killed one left behind begins again."""
+    """The record of each trial. A stack of the same trials that was stopped goes on where its last checkpoint left it.
+
+    Trials that have come to an end are not run again; what else is in their directories, such as the state of a trial
+    that was run alone, is of no use to a stack and goes.
+    """
     from prequential.learn.environment import num_threads
+    from prequential.stack.home import discard_stack
     from prequential.stack.run import run_stack
 
     found = {path: record for path in paths if (record := _finished(path)) is not None}
-    missing = [(trial, path) for trial, path in zip(trials, paths, strict=True) if path not in found]
-    if missing:
-        for _, path in missing:
+    for path in paths:
+        if path not in found:
             shutil.rmtree(path, ignore_errors=True)
+    members = [(trial, path) for trial, path in zip(trials, paths, strict=True) if _may_be_member(found.get(path))]
+    if len(found) < len(paths):
         with num_threads(arguments.get("threads")):
             records = run_stack(
                 make_model,
                 data,
                 trials[0].method,
-                [trial.recipe for trial, _ in missing],
-                seeds=[trial.seed for trial, _ in missing],
+                [trial.recipe for trial, _ in members],
+                seeds=[trial.seed for trial, _ in members],
                 width=trials[0].width,
-                out=[path for _, path in missing],
+                out=[path for _, path in members],
+                resume=True,
                 listeners=listeners,
-                **{name: arguments[name] for name in ("plan_seed", "device", "precision") if name in arguments},
+                **{name: arguments[name] for name in TAKEN if name in arguments},
             )
-        found |= {path: record for (_, path), record in zip(missing, records, strict=True)}
+        found |= {path: record for (_, path), record in zip(members, records, strict=True)}
+    for path in paths:
+        discard_stack(path)
     return [found[path] for path in paths]
+
+
+def leave_stack(path: Path) -> Record | None:
+    """Make the directory of a trial ready for a run by itself: what a stack left unfinished goes, and a record that a
+    stack has finished is given back."""
+    from prequential.stack.home import discard_stack
+
+    discard_stack(path)
+    try:
+        if read_facts(path)["environment"].get("engine") != STACK:
+            return None
+    except PreqError:  # there is no record, or the run says what is wrong with it
+        return None
+    if (record := _finished(path)) is None:
+        shutil.rmtree(path, ignore_errors=True)
+    return record
+
+
+def _may_be_member(record: Record | None) -> bool:
+    """Whether a trial may be part of the stack that a checkpoint has: a killed one may have written some records."""
+    return record is None or record.environment.get("engine") == STACK
 
 
 def _finished(path: Path) -> Record | None:

@@ -84,12 +84,25 @@ class Trials:
             claimed = self._take_one()
             return None if claimed is None else (claimed,)
         if self._lots is None:
-            size, base = self._stack
-            self._lots = deque(stacks(list(iter(self._take_one, None)), base, size))
-        return self._lots.popleft() if self._lots else self._again()
+            self._lots = self._stacked(list(iter(self._take_one, None)))
+        if not self._lots:
+            self._lots = self._again()
+        return self._lots.popleft() if self._lots else None
 
-    def _again(self) -> tuple[Claim, ...] | None:
-        return (self._claim(reopen_trial(self._study, frozen)),) if (frozen := self._next_left_behind()) else None
+    def _stacked(self, claims: list[Claim]) -> deque[tuple[Claim, ...]]:
+        assert self._stack is not None
+        size, base = self._stack
+        return deque(stacks(claims, base, size))
+
+    def _again(self) -> deque[tuple[Claim, ...]]:
+        """Trials whose process died: together, as they were, which goes on from their checkpoint; and where that died
+        as well, each by itself: they may be too many for the memory."""
+        together: list[Claim] = []
+        alone: list[Claim] = []
+        for frozen in iter(self._next_left_behind, None):
+            trial = reopen_trial(self._study, frozen)
+            (together if trial.user_attrs.get("failures", 0) < 2 else alone).append(self._claim(trial))
+        return self._stacked(together) + deque((claimed,) for claimed in alone)
 
     def _next_left_behind(self) -> "FrozenTrial | None":
         return self._left_behind.popleft() if self._left_behind else None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prequential.errors import PreqError, PreqWarning
-from prequential.files import DirectoryLock
+from prequential.lock import DirectoryLock
 from prequential.plan import Plan
 from prequential.progress import Listener, Progress
 from prequential.record import Record, claim
@@ -84,8 +84,11 @@ class TrialRunner:
 
     def _run(self, claimed: Claim, listeners: Sequence[Listener]) -> Outcome:
         from prequential.run import run
+        from prequential.sweep.stacking import leave_stack
 
         trial, path, watch = self._resolved(claimed), self._place(claimed), _Watch()
+        if (done := leave_stack(path)) is not None:
+            return outcome_of(claimed.number, done)
         study = None
         stoppers: list[Listener] = [*listeners, watch, *(track(name, path) for name in self.work.track)]
         if self.work.prune is not None:
