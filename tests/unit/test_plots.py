@@ -213,7 +213,7 @@ MISTAKES = [
     ("calibration ERM -o r.png", "ERM has no codelength: erm is not prequential"),
     ("loss RUN OTHER -o r.png", "OTHER and RUN differ in their labels"),
     ("regret RUN OTHER -o r.png", "OTHER and RUN differ in their labels"),
-    ("regret RUN EMPTY -o r.png", "EMPTY has coded no label yet; there is nothing to draw"),
+    ("regret RUN EMPTY -o r.png", "EMPTY has no label to show yet (a run keeps what it coded at each checkpoint; preq watch"),
     ("regret RUN --reference unform -o r.png", "unknown reference 'unform'; did you mean 'uniform'? known: run, "),
     ("loss RUN --axis lin -o r.png", "unknown axis 'lin'; did you mean 'linear'? known: log, linear"),
     ("loss RUN --window 0 -o r.png", "window must be a whole number of at least 1, got 0"),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from prequential import __version__
+from prequential.cli.letters import spell_plainly
 from prequential.errors import PreqError, PreqWarning, unknown_name
 
 COMMANDS = {
@@ -65,6 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit status is 0, 2 (a mistake), 3 (diverged) or 128 + the signal that stopped it."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read once, when torch is loaded
     arguments = sys.argv[1:] if arguments is None else arguments
+    spell_plainly()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

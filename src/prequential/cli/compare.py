@@ -39,7 +39,7 @@ class CompareFlags:
     labels, by what followed the previous label. Where labels persist, the last one is hard to beat.
     """
 
-    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...")]
+    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")]
     """Runs, folders of runs, or sweeps; all on the same data in the same order."""
     prefix: Annotated[bool, UNSET] = False
     """Compare only the labels that every run has coded, unfinished runs too."""
@@ -64,7 +64,7 @@ def main_compare(arguments: list[str]) -> int:
         runs = f"{len(paths):,} run{'s' * (len(paths) != 1)}"
         print(f"preq: note: left out {runs} {reason}: {listed(paths)}", file=sys.stderr)
     if flags.json:
-        print(json.dumps(object_of(comparison, left_out), ensure_ascii=False, allow_nan=False))
+        print(json.dumps(object_of(comparison, left_out), allow_nan=False))
     else:
         print_comparison(comparison, flags.top)
     if written is not None:

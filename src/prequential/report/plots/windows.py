@@ -33,7 +33,8 @@ class Windows:
     def means(self, nats: NDArray[np.float64]) -> NDArray[np.float64]:
         """The mean of the values in each."""
         total = np.concatenate([[0.0], np.cumsum(nats)])
-        return np.asarray((total[self.stops] - total[self.starts]) / self.sizes)
+        with np.errstate(invalid="ignore"):  # behind a label of probability 0 there is no loss
+            return np.asarray((total[self.stops] - total[self.starts]) / self.sizes)
 
 
 def growing_windows(length: int) -> Windows:
