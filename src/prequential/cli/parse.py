@@ -128,13 +128,13 @@ def described(text: str, width: int) -> str:
     """A docstring as the top of a help text: as wide as the terminal, lists and examples indented.
 
     Example:
-        >>> print(described("Compare runs.\\n\\n`preq compare runs`\\n\\nRuns must be\\n    about the same labels.", 24))
+        >>> print(described("Compare runs.\\n\\n`preq compare runs`\\n\\nRuns must be\\n    of the same data.", 24))
         Compare runs.
         <BLANKLINE>
           preq compare runs
         <BLANKLINE>
-        Runs must be about the
-        same labels.
+        Runs must be of the same
+        data.
     """
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(_wrapped(paragraph, min(width, WIDEST)) for paragraph in paragraphs)

@@ -48,7 +48,9 @@ def plot_replay(settings: Sequence[Setting], path: Path, options: Options) -> No
             _draw_dots(axes, plan, rank, is_first=rank == 0)
         _draw_ages(last, plans)
         first = settings[0].outline
-        figure.suptitle(f"{literal(first.data['name'])} · {plans[0].length:,} labels · replay, from the plan", fontsize=10)
+        figure.suptitle(
+            f"{literal(first.data['name'])} · {plans[0].length:,} labels · replay, from the plan", fontsize=10
+        )
         marks = [axes for axes in last.get_lines() if not str(axes.get_label()).startswith("_")]
         labels = [str(line.get_label()) for line in marks]
         figure.legend(marks, labels, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6)

@@ -69,9 +69,12 @@ def rolling_windows(length: int, size: int) -> Windows:
 
 
 def windows(length: int, scale: str, size: int | None) -> Windows:
-    """Rolling windows of the given size; without one, growing windows or a fiftieth of the sequence (at least 200)."""
+    """Rolling windows of the given size; without one, growing windows or a fiftieth of the sequence.
+
+    Of a short sequence that would be few labels: there it is up to an eighth, at most 200.
+    """
     if size is None and scale == "log":
         return growing_windows(length)
     if size is None:
-        size = max(length // 50, 200) // STEPS * STEPS
+        size = max(length // 50, min(length // 8, 200), STEPS) // STEPS * STEPS
     return rolling_windows(length, size)
