@@ -113,6 +113,11 @@ def test_other_things_that_sentences_say() -> None:
     )
     mixed = pq.compare([one, made(0.25, name="one-1", seed=1), made(0.5, name="other", rate=0.2, seed=1)])
     assert "1 shared seed: whether other seeds would say the same is not tested." in mixed.sentences()
+    turned = [made(0.5, name="s-0"), made(0.6, name="s-1", seed=1), made(0.1, name="s-2", seed=2),
+              made(0.45, name="t-0", rate=0.2), made(0.5, name="t-1", rate=0.2, seed=1)]  # fmt: skip
+    assert pq.compare(turned).best.name == "s"
+    assert pq.compare(turned).sentences()[1].startswith("Seed by seed the difference is −3.0 ± 1.0 nats over 2 shared")
+    assert pq.compare(turned).sentences()[1].endswith(" differ, and over these seeds t is ahead.")
     elsewhere = replace(other, data={**one.data, "heldout": {"inputs": "x", "labels": "y"}})
     assert "of different held-out data" in pq.compare([one, elsewhere]).sentences()[-1]
     beaten = pq.compare([made(0.01, name="x")]).sentences()

@@ -38,7 +38,7 @@ LABELS = [0, 1] * 10
 
 
 def made(number: int, name: str) -> Record:
-    nats = np.linspace(1.0, 0.1 + number / 10, len(LABELS))
+    nats = np.linspace(1.0, 0.1 + number / 10, len(LABELS)).tolist()
     method = {"name": "mi-rs"} | settings_of(pq.ReplayStreams(num_streams=2, batch_size=4))
     return made_record(nats, name=name, labels=LABELS, recipe={"learning_rate": number}, method=method)
 
@@ -69,6 +69,16 @@ def test_every_terminal_gets_what_it_can_show(odd: Path, encoding: str) -> None:
     table = call("compare", str(odd), encoding="ascii").stdout.decode()
     assert "e^-" in table or "%" in table
     assert "e^?" not in table
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_an_output_without_room_is_one_line(odd: Path, flags: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "prequential.cli", "compare", str(odd), *flags]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    told = b"preq: standard output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, told)
 
 
 def test_json_and_csv_lead_back_to_the_directories(odd: Path, tmp_path: Path) -> None:

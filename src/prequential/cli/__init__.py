@@ -1,5 +1,6 @@
 """The command `preq`: parse, call, print. No logic lives here."""
 
+import errno
 import importlib
 import os
 import sys
@@ -71,7 +72,9 @@ def main(arguments: list[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             warnings.simplefilter("always", PreqWarning)
-            return _dispatch(arguments)
+            status = _dispatch(arguments)
+            sys.stdout.flush()
+            return status
     except PreqError as error:
         print(f"preq: {error}", file=sys.stderr)
         return EXIT_MISTAKE
@@ -87,6 +90,12 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"preq: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        return EXIT_MISTAKE
 
 
 def _show_warning(

@@ -32,11 +32,15 @@ class CompareFlags:
     `preq compare runs/lenet runs/mlp2`
 
     Runs must be about the same labels in the same order. Those that differ in nothing but `--seed` are one line, with
-    mean and standard error, and a paired t-test over the seeds that two settings share tells whether they differ. Odds
-    and posterior (all settings equally probable before) are those of the mean codelengths; `best leads from` is the
-    position from which the best is ahead for good, `early share` the part of its advantage earned in the first 10 % of
-    the data. Codes that look at labels alone stand among the runs, in brackets: uniform, by the frequencies of earlier
-    labels, by what followed the previous label. Where labels persist, the last one is hard to beat.
+    mean and standard error. Codes that look at labels alone stand among the runs, in brackets: uniform, by the
+    frequencies of earlier labels, by what followed the previous label (hard to beat where labels persist).
+
+    - odds of the best, posterior: from the mean codelengths, all settings being equally probable before
+    - paired test: p of a t-test against the best over shared seeds; small where other seeds would hardly turn the
+      order round; not corrected for the number of settings
+    - best leads from: the position from which the best is ahead for good; in its own line, ahead of the second
+    - early share: the part of that lead which was earned in the first 10 % of the data
+    - saved on: 1 − codelength / codelength of a code that looks at labels alone
     """
 
     runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")]

@@ -130,7 +130,7 @@ def entries_of(settings: Sequence[Setting], simple: dict[str, float], length: in
                 errors=mean_of([record.errors for record in setting.records]) if math.isfinite(own) else None,
                 difference=difference,
                 log_odds=difference,
-                log_posterior=-difference - log_sum,
+                log_posterior=0.0 - difference - log_sum,
                 leads_from=leads_from,
                 early_share=early_share,
                 p_value=None if test is None else test.p_value,

@@ -90,6 +90,8 @@ def _of_seeds(best: Entry, second: Entry) -> str:
     differ = "these seeds alone do not show that the settings differ"
     if test.p_value < SIGNIFICANT:
         differ = "the settings differ by more than their seeds do"
+    if test.mean < 0:
+        differ += f", and over these seeds {second.name} is ahead"
     difference = f"{number(test.mean)} ± {number(test.standard_error)} nats over {shared} shared seeds"
     return f"Seed by seed the difference is {difference}: p = {p_text(test.p_value)} (paired t-test); {differ}."
 
