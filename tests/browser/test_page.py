@@ -102,6 +102,7 @@ def test_a_flat_loss_is_drawn_flat_and_a_stream_on_a_linear_axis(chromium: Brows
     chromium.open(pq.write_report([flat, replace(flat, recipe={"other": 1})], tmp_path / "flat.html"))
     assert chromium.evaluate("document.getElementById('axis').value") == "linear"
     assert in_sight(chromium) == (0, 600)
+    assert chromium.evaluate("plots.charts[0].x.marks(8).map(positionMark)[0]") == "0"
     for chart, least in ((0, 1.0), (1, 0.1)):
         assert chromium.evaluate(f"plots.charts[{chart}].y.high - plots.charts[{chart}].y.low") > least
     assert chromium.complaints() == []
