@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import prequential as pq
@@ -92,6 +94,18 @@ def test_the_charts_are_drawn_and_nothing_is_fetched(opened: Browser, page: Path
     assert opened.requested() == [page.as_uri()]
     assert opened.complaints() == []
     assert opened.evaluate("document.querySelectorAll('b').length") == 3  # of the captions, none from a name
+
+
+def test_a_flat_loss_is_drawn_flat_and_a_stream_on_a_linear_axis(chromium: Browser, tmp_path: Path) -> None:
+    uniform = replace(synthetic_record(0, 600, name="flat"), nats=np.full(600, np.log(1000)))
+    flat = replace(uniform, seeds={**uniform.seeds, "order_seed": None})
+    chromium.open(pq.write_report([flat, replace(flat, recipe={"other": 1})], tmp_path / "flat.html"))
+    assert chromium.evaluate("document.getElementById('axis').value") == "linear"
+    assert in_sight(chromium) == (0, 600)
+    assert chromium.evaluate("plots.charts[0].x.marks(8).map(positionMark)[0]") == "0"
+    for chart, least in ((0, 1.0), (1, 0.1)):
+        assert chromium.evaluate(f"plots.charts[{chart}].y.high - plots.charts[{chart}].y.low") > least
+    assert chromium.complaints() == []
 
 
 def test_hiding_a_run_takes_its_line_away_and_gives_room_to_the_others(opened: Browser) -> None:

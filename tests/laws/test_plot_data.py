@@ -94,7 +94,7 @@ def test_windows_grow_on_a_logarithmic_axis_and_roll_where_a_size_is_given() -> 
     assert windows(1000, "log", None).text == "mean over windows that grow with the position"
     assert windows(1000, "log", 50).text == windows(1000, "linear", 50).text == "rolling mean of 50 labels"
     assert windows(60_000, "linear", None).text == "rolling mean of 1,200 labels"
-    assert windows(30, "linear", None).text == "rolling mean of 30 labels"
+    assert windows(30, "linear", None).text == "rolling mean of 8 labels"
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.01, 0.3))

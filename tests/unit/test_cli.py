@@ -1,5 +1,6 @@
 """The command `preq` as a person uses it: what it prints, where, and with which exit status."""
 
+import itertools
 import json
 import signal
 import subprocess
@@ -212,6 +213,22 @@ def test_help_version_and_lists(capsys: Captured) -> None:
     for flag in FLAGS.split():
         assert f"--{flag} " in help_text
     assert "default: None" not in help_text
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.parametrize("width", [60, 100, 300])
+def test_help_fits_the_terminal(command: str, width: int, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert preq(command, "--help") == 0
+    lines = capsys.readouterr().out.splitlines()
+    is_box = [line.strip(" ╭─╮").startswith(("positional arguments", "options")) for line in lines]
+    described = lines[lines.index("") + 1 : is_box.index(True)]
+    assert len(described) > 1
+    assert max(map(len, described)) <= min(width, 100)
+    assert "DESCRIPTION" not in " ".join(lines)
+    assert "(default: )" not in " ".join(lines)
+    assert not any(line.startswith("`preq") and line.endswith("`") for line in lines)
+    assert not any(one == two == "" for one, two in itertools.pairwise(described))
 
 
 def test_plan_lists_counts_and_checks(capsys: Captured) -> None:

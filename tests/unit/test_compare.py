@@ -75,10 +75,10 @@ def test_every_figure_of_an_entry() -> None:
     assert comparison.sentences() == [
         "good needs 2.5 nats less than fair, odds 12 : 1; it leads from position 36 on; "
         "it was behind after the first 10 % of the data.",
-        "Seed by seed the difference is 2.5 ± 2.5 nats over 2 shared seeds: p = 0.500 (paired t-test), "
-        "the seeds do not show that the settings differ.",
+        "Seed by seed the difference is 2.5 ± 2.5 nats over 2 shared seeds: p = 0.500 (paired t-test); "
+        "these seeds alone do not show that the settings differ.",
         "Infinite, since a label got probability 0: lost.",
-        "A code without any model beats every run: the code that looks at the previous label with "
+        "None beats a code without any model: the code that looks at the previous label with "
         f"{comparison.simple['previous']:.1f} nats.",
         "Choosing the best of 4 settings afterwards costs ln 4 = 1.39 nats more.",
         "Without a codelength, so that only held-out figures are shown: erm.",
@@ -91,8 +91,9 @@ def test_other_things_that_sentences_say() -> None:
     assert said[0].endswith(
         "it leads from position 0 on; 10 % of its advantage was earned in the first 10 % of the data."
     )
-    assert said[1] == "One seed each: no test."
-    assert pq.compare([one]).sentences()[0].startswith("A code without any model beats every run")
+    assert said[1] == "One seed each: whether other seeds would say the same is not tested."
+    assert pq.compare([one]).sentences()[0].startswith("one does not beat a code without any model: the code that ")
+    assert pq.compare([one, made(0.01, name="x", rate=0.2)]).sentences()[2].startswith("1 of 2 does not beat a code ")
     tie = pq.compare([one, replace(other, nats=one.nats)])
     assert tie.sentences()[0] == "one and other have codes of the same length."
     assert [entry.leads_from for entry in tie.entries] == [None, None]
@@ -100,16 +101,55 @@ def test_other_things_that_sentences_say() -> None:
     both = pq.compare(lost)
     assert both.sentences()[0] == "No code is finite."
     assert "Infinite, since a label got probability 0: a, b, c and 2 more." in both.sentences()
-    assert sum(math.exp(entry.log_posterior) for entry in both.entries) == pytest.approx(1)
+    assert len(both.sentences()) == 3  # nothing of tests, nor of choosing a best one
+    for entry in both.entries:
+        assert np.isnan([entry.difference, entry.log_odds, entry.log_posterior]).all()
+    assert both.heads() == ["run", "nats", "bits per label", "FLOPs", "seconds"]
+    half = pq.compare([one, made(0.5, name="o-0", rate=0.2), replace(lost[0], length=40, recipe={"learning_rate": 0.2},
+                       seeds={**one.seeds, "seed": 1})]).sentences()  # fmt: skip
+    assert "Infinite, since a label got probability 0: net (1 of 2 seeds)." in half
     assert pq.compare([one, made_record([math.inf], name="z", length=40, recipe={})]).sentences()[0] == (
         "one is the only one with a finite code."
     )
     mixed = pq.compare([one, made(0.25, name="one-1", seed=1), made(0.5, name="other", rate=0.2, seed=1)])
-    assert "1 shared seed: no test." in mixed.sentences()
+    assert "1 shared seed: whether other seeds would say the same is not tested." in mixed.sentences()
+    turned = [made(0.5, name="s-0"), made(0.6, name="s-1", seed=1), made(0.1, name="s-2", seed=2),
+              made(0.45, name="t-0", rate=0.2), made(0.5, name="t-1", rate=0.2, seed=1)]  # fmt: skip
+    assert pq.compare(turned).best.name == "s"
+    assert pq.compare(turned).sentences()[1].startswith("Seed by seed the difference is −3.0 ± 1.0 nats over 2 shared")
+    assert pq.compare(turned).sentences()[1].endswith(" differ, and over these seeds t is ahead.")
     elsewhere = replace(other, data={**one.data, "heldout": {"inputs": "x", "labels": "y"}})
     assert "of different held-out data" in pq.compare([one, elsewhere]).sentences()[-1]
     beaten = pq.compare([made(0.01, name="x")]).sentences()
-    assert beaten[0].startswith("All beat the simple codes; the best of these is the code that looks at the previous")
+    assert beaten[0].startswith("x beats the simple codes; the best of these is the code that looks at the previous")
+    two = pq.compare([made(0.01, name="x"), made(0.02, name="y", rate=0.2)]).sentences()
+    assert two[2].startswith("All beat the simple codes; the best of these is ")
+
+
+def test_what_rounding_does_is_told_as_nothing() -> None:
+    uniform = math.log(10)
+    later = [uniform] * 20 + [1.0] * 20
+    seeds = [made_record(later, name=f"a-{seed}", seed=seed, num_classes=10, labels=LABELS) for seed in range(6)]
+    other = made_record([uniform] * 20 + [2.0] * 20, name="b", num_classes=10, labels=LABELS, recipe={"r": 1})
+    assert sum([uniform] * 6) / 6 != uniform
+    assert pq.compare([*seeds, other]).best.leads_from == 20
+    near = pq.compare([seeds[0], replace(other, nats=np.array(later) + 1e-3)])
+    assert near.sentences()[0] == "a-0 and b have codes of the same length."
+    behind = [made_record([1.0] * 4 + [nats] * 36, name=name, labels=LABELS, recipe={"r": name})
+              for name, nats in (("x", 1.0), ("y", 2.0))]  # fmt: skip
+    behind[0].nats[0] += 0.01
+    compared = pq.compare(behind)
+    assert compared.best.early_share == pytest.approx(-0.01 / 35.99)
+    assert compared.rows()[0][compared.heads().index("early share")] == "0%"
+    assert "0 % of its advantage was earned in the first 10 %" in compared.sentences()[0]
+
+
+def test_a_single_run_has_no_odds_and_one_label_is_one() -> None:
+    alone = pq.compare([made_record([0.1], name="a", labels=[0])])
+    assert not {"odds of the best", "posterior"} & set(alone.heads())
+    assert "made · 1 label, 2 classes · 1 run<" in alone._repr_html_()
+    part = pq.compare([made(1.0, name="a"), made_record([1.0] * 9, name="b", length=LENGTH, recipe={})], prefix=True)
+    assert "made · 9 of 40 labels, 2 classes · 2 runs<" in part._repr_html_()
 
 
 def test_what_cannot_be_compared_is_refused_with_the_reason() -> None:
@@ -158,7 +198,7 @@ def test_a_prefix_is_what_all_have_coded() -> None:
     assert "FLOPs" in comparison.heads()  # of erm
     assert len(entry.records[0].to_pandas()) == 7
     assert pq.regret(entry.records[0], comparison.entries[2].records[0])[-1] == -7
-    with pytest.raises(PreqError, match="none has coded no label yet; leave it out"):
+    with pytest.raises(PreqError, match=r"none has no label to show yet \(a run keeps .*\); leave it out"):
         pq.compare([whole, made_record([], name="none", length=LENGTH)], prefix=True)
     assert pq.compare([whole, made(2.0, name="b", rate=1.0)], prefix=True).best.seconds == 2.0
 
@@ -223,7 +263,7 @@ def test_only_the_best_are_printed_of_many(tmp_path: Path, capsys: Captured) -> 
     assert "run20" not in said
     assert cli.main(["compare", str(tmp_path), "--top", "25"]) == 0
     assert "run24" in (said := capsys.readouterr().out)
-    assert "seeds" not in said
+    assert "seeds" not in said[: said.index("run00")]
     assert "more; --top" not in said
 
 
@@ -271,7 +311,9 @@ def test_unfinished_runs_of_a_sweep_are_left_out_and_named_ones_refused(folder: 
     for name in [*(str(run.path)[5:] for run in RUNS), "erm"]:
         shutil.rmtree(folder / name)
     assert cli.main(["compare", str(folder)]) == 2
-    assert capsys.readouterr().err == "preq: there is no run to show: 4 not finished (pruned)\n"
+    assert capsys.readouterr().err == (
+        "preq: there is no run to show: 4 not finished (pruned); --prefix compares the labels that all have coded\n"
+    )
 
 
 def break_nothing(run: Path) -> None:

@@ -154,7 +154,7 @@ def test_a_long_run_makes_a_small_file(runs: Path, tmp_path: Path) -> None:
 def test_positions_of_a_stream_are_linear(runs: Path, tmp_path: Path) -> None:
     record = pq.load(runs / "mlp1-0")
     assert record.seeds["order_seed"] is None
-    assert "Loss: rolling mean of 96 labels" in " ".join(draw("loss", [record], tmp_path / "a.svg"))
+    assert "Loss: rolling mean of 8 labels" in " ".join(draw("loss", [record], tmp_path / "a.svg"))
     shuffled = replace(record, seeds=record.seeds | {"order_seed": 0})
     assert "windows that grow" in " ".join(draw("loss", [shuffled], tmp_path / "b.svg"))
     assert "windows that grow" in " ".join(draw("loss", [record], tmp_path / "c.svg", axis="log"))
@@ -176,6 +176,32 @@ def test_runs_that_stopped_or_diverged_can_be_named(runs: Path, tmp_path: Path) 
     draw("calibration", [diverged], tmp_path / "calibration.svg")
     for kind in ("regret", "loss", "curve", "calibration"):
         draw(kind, [replace(cut(record, 1), length=1)], tmp_path / "one.svg")
+
+
+def test_seeds_that_diverged_together_are_drawn_without_a_note(runs: Path, tmp_path: Path, capsys: Captured) -> None:
+    for seed in (0, 1):
+        record = pq.load(runs / f"mlp1-{seed}")
+        diverged = replace(cut(record, 41), nats=np.append(record.nats[:40], np.inf), status="diverged")
+        diverged.save(tmp_path / f"lost-{seed}")
+    folders = [str(tmp_path / "lost-0"), str(tmp_path / "lost-1")]
+    for kind in ("regret", "loss", "curve", "calibration"):
+        assert cli.main(["plot", kind, *folders, "-o", str(tmp_path / "p.png")]) == 0
+        assert capsys.readouterr().err == ""
+    assert cli.main(["plot", "pareto", str(runs), folders[0], "-o", str(tmp_path / "p.png")]) == 0
+    assert capsys.readouterr().err == f"preq: note: left out 1 run that diverged: {folders[0]}\n"
+
+
+def test_runs_that_cost_nothing_are_in_the_picture_of_the_front(runs: Path, tmp_path: Path) -> None:
+    for number in (0, 1):
+        free = replace(pq.load(runs / "chunks"), flops={"code": 0.0, "heldout": 1.0}, recipe={"number": number})
+        replace(free, path=None).save(tmp_path / f"free{number}")
+    assert {"free0", "free1"} <= set(draw("pareto", tmp_path, tmp_path / "p.svg"))  # a warning would be an error
+
+
+def test_bands_say_that_the_reference_is_taken_as_given(runs: Path, tmp_path: Path) -> None:
+    said = "They take the mean of the reference as given"
+    assert said in " ".join(draw("regret", runs, tmp_path / "a.svg", reference="mlp1"))
+    assert said not in " ".join(draw("regret", runs, tmp_path / "b.svg", reference="uniform"))
 
 
 def test_a_folder_leaves_out_what_cannot_be_drawn(runs: Path, tmp_path: Path, capsys: Captured) -> None:
@@ -213,7 +239,7 @@ MISTAKES = [
     ("calibration ERM -o r.png", "ERM has no codelength: erm is not prequential"),
     ("loss RUN OTHER -o r.png", "OTHER and RUN differ in their labels"),
     ("regret RUN OTHER -o r.png", "OTHER and RUN differ in their labels"),
-    ("regret RUN EMPTY -o r.png", "EMPTY has coded no label yet; there is nothing to draw"),
+    ("regret RUN EMPTY -o r.png", "EMPTY has no label to show yet (a run keeps what it coded at "),
     ("regret RUN --reference unform -o r.png", "unknown reference 'unform'; did you mean 'uniform'? known: run, "),
     ("loss RUN --axis lin -o r.png", "unknown axis 'lin'; did you mean 'linear'? known: log, linear"),
     ("loss RUN --window 0 -o r.png", "window must be a whole number of at least 1, got 0"),

@@ -146,6 +146,25 @@ def test_names_of_directories_stay_text(tmp_path: Path) -> None:
     assert {entry["name"] for entry in found} == set(names)
 
 
+def test_where_all_diverged_there_are_no_odds_and_one_run_has_no_posterior() -> None:
+    whole = synthetic_record(1, 300)
+    cut = {name: getattr(whole, name)[:1] for name in ("labels", "predicted", "confidence", "uncalibrated_nats")}
+    lost = [replace(synthetic_record(n, 300), nats=np.array([np.inf]), status="diverged", **cut) for n in (2, 3)]
+    for records in (lost, [whole]):
+        page = Page(text := page_of(compare(records)))
+        assert "nan" not in [cell.lower() for cell in page.texts["td"]]
+        assert "−∞" not in page.texts["td"]
+        assert "posterior" not in page.texts["button"]
+        assert "odds against it" not in text
+
+
+def test_a_stream_begins_with_a_linear_axis() -> None:
+    shuffled = synthetic_record(1, 60)
+    stream = replace(shuffled, seeds={**shuffled.seeds, "order_seed": None})
+    assert data_in(page_of(compare([shuffled])))["linear"] is False
+    assert data_in(page_of(compare([stream])))["linear"] is True
+
+
 def test_runs_that_diverged_or_have_no_code_are_in_it(tmp_path: Path) -> None:
     whole = synthetic_record(1, 300)
     cut = {name: getattr(whole, name)[:121] for name in ("labels", "predicted", "confidence", "uncalibrated_nats")}

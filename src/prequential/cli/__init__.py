@@ -1,5 +1,6 @@
 """The command `preq`: parse, call, print. No logic lives here."""
 
+import errno
 import importlib
 import os
 import sys
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from prequential import __version__
+from prequential.cli.letters import spell_plainly
 from prequential.errors import PreqError, PreqWarning, unknown_name
 
 COMMANDS = {
@@ -65,11 +67,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit status is 0, 2 (a mistake), 3 (diverged) or 128 + the signal that stopped it."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read once, when torch is loaded
     arguments = sys.argv[1:] if arguments is None else arguments
+    spell_plainly()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             warnings.simplefilter("always", PreqWarning)
-            return _dispatch(arguments)
+            status = _dispatch(arguments)
+            sys.stdout.flush()
+            return status
     except PreqError as error:
         print(f"preq: {error}", file=sys.stderr)
         return EXIT_MISTAKE
@@ -85,6 +90,12 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"preq: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        return EXIT_MISTAKE
 
 
 def _show_warning(

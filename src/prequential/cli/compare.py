@@ -32,14 +32,18 @@ class CompareFlags:
     `preq compare runs/lenet runs/mlp2`
 
     Runs must be about the same labels in the same order. Those that differ in nothing but `--seed` are one line, with
-    mean and standard error, and a paired t-test over the seeds that two settings share tells whether they differ. Odds
-    and posterior (all settings equally probable before) are those of the mean codelengths; `best leads from` is the
-    position from which the best is ahead for good, `early share` the part of its advantage earned in the first 10 % of
-    the data. Codes that look at labels alone stand among the runs, in brackets: uniform, by the frequencies of earlier
-    labels, by what followed the previous label. Where labels persist, the last one is hard to beat.
+    mean and standard error. Codes that look at labels alone stand among the runs, in brackets: uniform, by the
+    frequencies of earlier labels, by what followed the previous label (hard to beat where labels persist).
+
+    - odds of the best, posterior: from the mean codelengths, all settings being equally probable before
+    - paired test: p of a t-test against the best over shared seeds; small where other seeds would hardly turn the
+      order round; not corrected for the number of settings
+    - best leads from: the position from which the best is ahead for good; in its own line, ahead of the second
+    - early share: the part of that lead which was earned in the first 10 % of the data
+    - saved on: 1 − codelength / codelength of a code that looks at labels alone
     """
 
-    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...")]
+    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")]
     """Runs, folders of runs, or sweeps; all on the same data in the same order."""
     prefix: Annotated[bool, UNSET] = False
     """Compare only the labels that every run has coded, unfinished runs too."""
@@ -64,7 +68,7 @@ def main_compare(arguments: list[str]) -> int:
         runs = f"{len(paths):,} run{'s' * (len(paths) != 1)}"
         print(f"preq: note: left out {runs} {reason}: {listed(paths)}", file=sys.stderr)
     if flags.json:
-        print(json.dumps(object_of(comparison, left_out), ensure_ascii=False, allow_nan=False))
+        print(json.dumps(object_of(comparison, left_out), allow_nan=False))
     else:
         print_comparison(comparison, flags.top)
     if written is not None:

@@ -1,9 +1,12 @@
 """Arguments through tyro, its errors on one line."""
 
 import contextlib
+import inspect
 import io
 import re
+import shutil
 import sys
+import textwrap
 from typing import Annotated, Any, TypeVar
 
 import tyro
@@ -12,6 +15,10 @@ from tyro.constructors import PrimitiveConstructorSpec
 from prequential.errors import PreqError
 
 Parsed = TypeVar("Parsed")
+DESCRIPTION = "DESCRIPTION"
+"""Where the description goes in a help text: tyro would join its lines."""
+WIDEST = 100
+"""Columns beyond which a line of text is hard to read, however wide the terminal is."""
 
 
 def _value(kind: type[int] | type[float] | type[str], metavar: str) -> PrimitiveConstructorSpec[Any]:
@@ -81,22 +88,72 @@ def default(value: object) -> Any:
 UNSET = tyro.conf.arg(help_behavior_hint="")
 
 
+class _Held(io.TextIOWrapper):
+    """Text that is printed later, in the letters and colours that standard output can show."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding=sys.stdout.encoding or "utf-8", errors="replace", write_through=True)
+        self._is_terminal = sys.stdout.isatty()
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+    def text(self) -> str:
+        """What was written."""
+        self.seek(0)
+        return self.read()
+
+
 def parse(kind: type[Parsed], command: str, arguments: list[str]) -> Parsed:
     """The arguments as an instance of a settings class; a mistake is one line, not a box."""
-    said = io.StringIO()
+    mistake, shown = io.StringIO(), _Held()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(mistake), contextlib.redirect_stdout(shown):
             return tyro.cli(
                 kind,
                 args=arguments,
                 prog=f"preq {command}",
+                description=DESCRIPTION,
                 config=(tyro.conf.FlagCreatePairsOff,),
             )
     except SystemExit as stop:
         if not stop.code:
-            sys.stdout.flush()
+            text = described(kind.__doc__ or "", shutil.get_terminal_size().columns)
+            print(shown.text().replace(DESCRIPTION, text), end="", flush=True)
             raise
-        raise PreqError(one_line(said.getvalue(), command)) from None
+        raise PreqError(one_line(mistake.getvalue(), command)) from None
+
+
+def described(text: str, width: int) -> str:
+    """A docstring as the top of a help text: as wide as the terminal, lists and examples indented.
+
+    Example:
+        >>> print(described("Compare runs.\\n\\n`preq compare runs`\\n\\nRuns must be\\n    of the same data.", 24))
+        Compare runs.
+        <BLANKLINE>
+          preq compare runs
+        <BLANKLINE>
+        Runs must be of the same
+        data.
+    """
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(_wrapped(paragraph, min(width, WIDEST)) for paragraph in paragraphs)
+
+
+def _wrapped(paragraph: str, width: int) -> str:
+    """Lines of a width: of plain text, of a list whose items begin with a hyphen, or the one line of an example."""
+
+    def fill(words: str, first: str = "", later: str = "") -> str:
+        return textwrap.fill(
+            " ".join(words.split()), width, initial_indent=first, subsequent_indent=later,
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+
+    if re.fullmatch("`[^`]*`", paragraph):
+        return f"  {paragraph.strip('`')}"
+    if paragraph.startswith("- "):
+        return "\n".join(fill(item, "  ", "      ") for item in re.split(r"(?:^|\n)- ", paragraph)[1:])
+    return fill(paragraph)
 
 
 def one_line(box: str, command: str) -> str:

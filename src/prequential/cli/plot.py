@@ -16,9 +16,12 @@ from prequential.report.plots import KINDS, plot
 class PlotFlags:
     """Draw runs into a PNG, SVG or PDF file; needs the saved runs alone.
 
-    regret: codelength relative to a reference along the sequence, next-step loss beside it; loss: next-step loss;
-    curve: codelength; calibration: temperature, nats it saved, reliability diagram; replay: what was replayed at
-    which age, from the plan; pareto: codelength against FLOPs.
+    - regret: codelength relative to a reference along the sequence, next-step loss beside it
+    - loss: next-step loss along the sequence, smoothed
+    - curve: codelength along the sequence, next-step loss beside it
+    - calibration: temperature along the sequence, nats it saved, reliability diagram
+    - replay: what was replayed when and at which age, from the plan alone
+    - pareto: codelength against FLOPs
 
     `preq plot regret runs/lenet runs/mlp2 -o regret.png`
     """

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.table import Table
@@ -79,7 +80,7 @@ def _table(rows: Sequence[tuple[str, Row]], num_runs: int, width: int, *, plain:
     heads = [head for head in cells[0] if any(each[head] for each in cells) or head in ("run", "status")]
     if num_runs == 1:
         heads.remove("regret") if "regret" in heads else None
-    widths = {head: max(len(head), *(len(each[head]) for each in cells)) for head in heads}
+    widths = {head: max(len(head), *(cell_len(each[head]) for each in cells)) for head in heads}
     gap = _fit(widths, width)
     table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="dim")
     for head, size in widths.items():
@@ -116,13 +117,15 @@ def _fit(widths: dict[str, int], width: int) -> int:
 
 
 def _shortened(text: str, width: int) -> str:
-    """The ends of names tell runs apart.
+    """The ends of names tell runs apart. Letters may be two columns wide.
 
     Example:
-        >>> _shortened("learning-rate-0.003", 10)
-        '…ate-0.003'
+        >>> _shortened("learning-rate-0.003", 10), _shortened("学习率-0.003", 9)
+        ('…ate-0.003', '…率-0.003')
     """
-    return text if len(text) <= width else f"…{text[len(text) - width + 1 :]}"
+    if cell_len(text) <= width:
+        return text
+    return f"…{set_cell_size(text[::-1], max(width - 1, 0))[::-1].lstrip()}"
 
 
 def _cells(name: str, row: Row, *, plain: bool) -> dict[str, str]:
@@ -183,7 +186,8 @@ def sparkline(values: Sequence[float], *, plain: bool = False) -> str:
     if not values or plain:
         return ""
     low, high = min(values), max(values)
-    scale = (len(LEVELS) - 1) / (high - low) if high > low else 0.0
+    is_flat = high - low <= 1e-9 * abs(high)  # what adding up moves is no change
+    scale = 0.0 if is_flat else (len(LEVELS) - 1) / (high - low)
     return "".join(LEVELS[round((value - low) * scale)] for value in values)
 
 

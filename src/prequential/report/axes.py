@@ -29,6 +29,16 @@ def plain_number(value: float) -> str:
     return text.replace("-", "−") + (" M" if is_large else "")
 
 
+def literal(text: str) -> str:
+    """Text that matplotlib draws as it is: a name with dollar signs is no formula.
+
+    Example:
+        >>> print(literal("cost_$5_$6"))
+        cost_\\$5_\\$6
+    """
+    return text.replace("$", r"\$")
+
+
 def number_axis(axis: Any, scale: str, *, most: int = 5) -> None:
     """Ticks at round places, with plain numbers; on a logarithmic axis of less than two decades also between them."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
@@ -99,7 +109,7 @@ def name_ends(figure: Any, axes: Any, ends: Sequence[tuple[float, str, str, Any]
             linewidth=1.1,
         )
         ink = INK if colour != FAINT else GREY
-        axes.text(1.085, stop, text, transform=axes.transAxes, va="center", fontsize=LABEL_SIZE, color=ink)
+        axes.text(1.085, stop, literal(text), transform=axes.transAxes, va="center", fontsize=LABEL_SIZE, color=ink)
 
 
 def _scaled(axes: Any, value: float) -> float:

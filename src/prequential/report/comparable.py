@@ -11,6 +11,8 @@ from prequential.measure import name_of, require_comparable, sequence_of
 from prequential.record import PER_POSITION, PER_PREDICTION, Record, load
 from prequential.report.runs import find_runs
 
+KEPT_NOTHING = "has no label to show yet (a run keeps what it coded at each checkpoint; preq watch shows it before)"
+
 
 def require_records(records: Iterable[Record]) -> list[Record]:
     """The records as a list; refuse what is none."""
@@ -69,7 +71,8 @@ def load_runs(
             records.append(kept(record))
     if not records:
         reasons = "; ".join(f"{len(paths):,} {reason}" for reason, paths in left_out.items())
-        raise PreqError(f"there is no run to show: {reasons}")
+        hint = "none has kept a label yet" if prefix else "--prefix compares the labels that all have coded"
+        raise PreqError(f"there is no run to show: {reasons}; {hint}")
     return records, left_out
 
 
@@ -88,7 +91,7 @@ def common_length(coded: Sequence[Record], *, prefix: bool) -> int:
     going = [run for run in coded if not has_diverged(run)] or [max(coded, key=lambda run: len(run.nats))]
     shortest = min(going, key=lambda run: len(run.nats))
     if not len(shortest.nats):
-        raise PreqError(f"{name_of(shortest)} has coded no label yet; leave it out")
+        raise PreqError(f"{name_of(shortest)} {KEPT_NOTHING}; leave it out")
     if not prefix:
         for run in going:
             require_comparable(run, shortest)

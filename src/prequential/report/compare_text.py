@@ -18,19 +18,30 @@ def number(value: float | None, form: str = ",.1f") -> str:
     """A number as text.
 
     Example:
-        >>> number(1229.68), number(None), number(math.inf)
-        ('1,229.7', '–', '∞')
+        >>> number(1229.68), number(None), number(math.inf), number(-0.04)
+        ('1,229.7', '–', '∞', '0.0')
     """
-    if value is None:
+    if value is None or math.isnan(value):
         return NOTHING
-    return format(value, form).replace("-", "−") if math.isfinite(value) else "∞" if value > 0 else "−∞"
+    return _signed(format(value, form)) if math.isfinite(value) else "∞" if value > 0 else "−∞"
 
 
 def percentage(share: float | None, digits: int = 0) -> str:
-    """A share as text, in per cent."""
+    """A share as text, in per cent.
+
+    Example:
+        >>> percentage(-0.21), percentage(-0.001), percentage(0.805, 1)
+        ('−21%', '0%', '80.5%')
+    """
     if share is None or not math.isfinite(share):
         return NOTHING
-    return f"{100 * share:.{digits}f}%".replace("-", "−")
+    return f"{_signed(f'{100 * share:.{digits}f}')}%"
+
+
+def _signed(text: str) -> str:
+    """A number that is written already, with a true minus; nothing that was rounded to 0 keeps a sign."""
+    is_nothing = text.startswith("-") and not text.strip("-0.,")
+    return text[1:] if is_nothing else text.replace("-", "−")
 
 
 def odds(log_odds: float) -> str:
@@ -40,6 +51,8 @@ def odds(log_odds: float) -> str:
         >>> odds(0.0), odds(2.5), odds(300.0), odds(20000.4), odds(math.inf)
         ('1 : 1', '12 : 1', 'e^300 : 1', 'e^20,000 : 1', '∞ : 1')
     """
+    if math.isnan(log_odds):
+        return NOTHING
     if log_odds > LARGEST_PLAIN_ODDS:
         return f"{'e^' if math.isfinite(log_odds) else ''}{number(log_odds, ',.1f' if log_odds < 100 else ',.0f')} : 1"
     value = math.exp(log_odds)
@@ -53,12 +66,19 @@ def probability(log_probability: float) -> str:
         >>> probability(math.log(0.5)), probability(-300.0), probability(-1e-9), probability(-math.inf)
         ('50.0%', 'e^−300', '>99.9%', '0')
     """
+    if math.isnan(log_probability):
+        return NOTHING
     if math.isinf(log_probability):
         return "0"
     if log_probability < math.log(0.0005):
         return f"e^−{number(-log_probability, '.1f' if log_probability > -100 else ',.0f')}"
     share = 100 * math.exp(log_probability)
     return ">99.9%" if share >= 99.95 and log_probability else f"{share:.1f}%"
+
+
+def more_than_best(nats: float, comparison: "Comparison") -> float | None:
+    """Nats that a simple code needs more than the best entry; None where no entry has a finite code."""
+    return nats - comparison.best.nats if math.isfinite(comparison.best.nats) else None
 
 
 @dataclass(frozen=True)
@@ -96,7 +116,7 @@ COLUMNS = [
         "more than\nthe best",
         0,
         lambda entry: number(entry.difference),
-        of_code=lambda nats, comparison: number(nats - comparison.best.nats),
+        of_code=lambda nats, comparison: number(more_than_best(nats, comparison)),
     ),
     Column("odds of\nthe best", 0, lambda entry: odds(entry.log_odds).removesuffix(" : 1")),
     Column("posterior", 0, lambda entry: probability(entry.log_posterior)),
@@ -113,21 +133,25 @@ COLUMNS = [
     _of_any("seconds", 2, lambda setting: number(setting.seconds)),
 ]
 
+BESIDE_OTHERS = ("odds of\nthe best", "posterior")
+
 
 def p_text(p_value: float) -> str:
     """The result of a test as text.
 
     Example:
-        >>> p_text(0.0314), p_text(1e-9)
-        ('0.031', '1e-09')
+        >>> p_text(0.0314), p_text(1e-9), p_text(0.0)
+        ('0.031', '1e-09', '0')
     """
-    return f"{p_value:.3f}" if p_value >= 0.001 else f"{p_value:.0e}"
+    return f"{p_value:.3f}" if p_value >= 0.001 else f"{p_value:.0e}" if p_value else "0"
 
 
 def columns_of(comparison: "Comparison") -> list[Column]:
-    """The columns that say something of some run; seeds only where they are repeated."""
+    """The columns that say something: seeds where they are repeated, odds where there are two to choose from."""
 
     def says(column: Column) -> bool:
+        if column.head in BESIDE_OTHERS and len(comparison.entries) == 1:
+            return False
         cells = {column.of_entry(entry) for entry in comparison.entries}
         cells |= {column.of_uncoded(setting) for setting in comparison.uncoded}
         return bool(cells - {NOTHING, ""}) and not (column.head == "seeds" and cells == {"1"})
@@ -170,7 +194,9 @@ def title_of(comparison: "Comparison") -> str:
     """What is compared."""
     settings = [*comparison.entries, *comparison.uncoded]
     num_runs = sum(len(setting.runs) for setting in settings)
-    labels = f"{comparison.length:,} labels, {comparison.num_classes:,} classes"
+    part = f"{comparison.length:,} of " if comparison.length < comparison.sequence_length else ""
+    plural = "s" * (comparison.sequence_length != 1)
+    labels = f"{part}{comparison.sequence_length:,} label{plural}, {comparison.num_classes:,} classes"
     runs = f"{num_runs:,} run{'s' * (num_runs != 1)}"
     several = f" of {len(settings):,} settings" if num_runs != len(settings) else ""
     return f"{comparison.data} · {labels} · {runs}{several}"

@@ -86,5 +86,5 @@ def write_csv(comparison: "Comparison", path: str | Path) -> Path:
     table.writerows(rows)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.getvalue(), encoding="utf-8")
+        path.write_text(text.getvalue(), encoding="utf-8", errors="backslashreplace")
     return path

@@ -14,6 +14,9 @@ Floats = NDArray[np.float64]
 EARLY = 0.1
 """The part of the data that counts as its beginning."""
 
+ROUNDING = 1e-11
+"""The part of a codelength that adding up may have moved: no lead."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Setting:
@@ -48,7 +51,7 @@ class Entry(Setting):
     """1 − nats / nats of a simple code: "uniform", "frequencies" and "previous"."""
     errors: float | None
     difference: float
-    """Nats that it needs more than the best, of the means."""
+    """Nats that it needs more than the best, of the means; no number (nan) where even the best is infinite."""
     log_odds: float
     """ln of the odds of the best against it, of the means: the same number of nats, as evidence."""
     log_posterior: float
@@ -86,12 +89,13 @@ def lead(best: Floats, other: Floats) -> tuple[int | None, float | None]:
         >>> lead(np.array([3.0, 1, 1, 1]), np.array([1.0, 2, 3, 3]))
         (2, -0.6666666666666666)
     """
-    if not np.isfinite(best.sum()):
+    total = float(best.sum())
+    if not np.isfinite(total):
         return None, None
     ahead = np.cumsum(other - best)
-    if not len(ahead) or not ahead[-1] > 0:
+    if not len(ahead) or not ahead[-1] > ROUNDING * total:
         return None, None
-    behind = np.flatnonzero(ahead <= 0)
+    behind = np.flatnonzero(ahead <= ROUNDING * total)
     early = float(ahead[-(-len(ahead) // round(1 / EARLY)) - 1])
     share = early / float(ahead[-1]) if np.isfinite(ahead[-1]) else None
     return (int(behind[-1]) + 1 if len(behind) else 0), share
@@ -109,7 +113,8 @@ def entries_of(settings: Sequence[Setting], simple: dict[str, float], length: in
     nats = {name: float(np.mean(values)) for name, values in totals.items()}
     ranked = sorted(settings, key=lambda setting: (nats[setting.name], setting.name))
     differences = [_more(nats[setting.name], nats[ranked[0].name]) for setting in ranked]
-    log_sum = float(np.logaddexp.reduce([-difference for difference in differences]))
+    is_finite = math.isfinite(nats[ranked[0].name])
+    log_sum = float(np.logaddexp.reduce([-difference for difference in differences])) if is_finite else math.nan
     leads = _leads(ranked, length)
     entries = []
     for setting, difference, (leads_from, early_share) in zip(ranked, differences, leads, strict=True):
@@ -125,7 +130,7 @@ def entries_of(settings: Sequence[Setting], simple: dict[str, float], length: in
                 errors=mean_of([record.errors for record in setting.records]) if math.isfinite(own) else None,
                 difference=difference,
                 log_odds=difference,
-                log_posterior=-difference - log_sum,
+                log_posterior=0.0 - difference - log_sum,
                 leads_from=leads_from,
                 early_share=early_share,
                 p_value=None if test is None else test.p_value,
@@ -144,7 +149,7 @@ def _leads(ranked: Sequence[Setting], length: int) -> list[tuple[int | None, flo
 
 
 def _more(nats: float, best: float) -> float:
-    return 0.0 if nats == best else nats - best  # also where both are infinite
+    return nats - best if math.isfinite(best) else math.nan  # no odds between two that made the labels impossible
 
 
 def _saving(nats: float, code: float) -> float:

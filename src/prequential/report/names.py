@@ -1,5 +1,6 @@
 """Short names for runs, the same in every table, plot and page."""
 
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -26,6 +27,20 @@ def short_names(records: Sequence[Record]) -> list[str]:
     return found
 
 
+def printable(text: str) -> str:
+    """Text with escapes for what is no letter: line breaks and commands to terminals, bytes that are no UTF-8.
+
+    Example:
+        >>> print(printable("mlp\\n\\x1b[31m"), printable("数据 [bold] <b>"))
+        mlp\\n\\x1b[31m 数据 [bold] <b>
+    """
+    unseen = ("Cc", "Cs", "Zl", "Zp")
+    return "".join(
+        letter.encode("unicode_escape").decode() if unicodedata.category(letter) in unseen else letter
+        for letter in text
+    )
+
+
 def shortest(paths: Sequence[str]) -> list[str]:
     """Each path without the folders that are not needed to tell it from the others."""
     parts = [PurePath(path).parts or (path,) for path in paths]
@@ -37,5 +52,5 @@ def shortest(paths: Sequence[str]) -> list[str]:
             min(depth + (times[name] > 1), len(part)) for part, depth, name in zip(parts, depths, names, strict=True)
         ]
         if longer == depths:
-            return names
+            return [printable(name) for name in names]
         depths = longer

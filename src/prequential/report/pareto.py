@@ -9,6 +9,7 @@ from typing import Any
 
 from prequential.errors import PreqError
 from prequential.files import writing
+from prequential.report.axes import literal
 from prequential.report.colours import FAINT, INK
 from prequential.report.names import shortest
 from prequential.report.picture import picture
@@ -45,7 +46,7 @@ def plot_pareto(gathered: Gathered, path: str | Path, *, heldout: bool = False) 
     with picture(path, 5.4 * len(panels) + 0.6, 4.2) as figure:
         for number, which in enumerate(panels, start=1):
             _draw(figure.add_subplot(1, len(panels), number), gathered.points, heldout=which)
-        figure.suptitle(f"{first.data} · {first.length:,} labels · {names}", fontsize=11)
+        figure.suptitle(f"{literal(first.data)} · {first.length:,} labels · {literal(names)}", fontsize=11)
     return path
 
 
@@ -76,7 +77,8 @@ def _draw(axes: Any, points: Sequence[Point], *, heldout: bool) -> None:
     values = [value for _, value in places_of(shown, heldout=heldout)]
     is_logarithmic = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
     label = "held-out error" if heldout else "codelength [nats]"
-    axes.set(xscale="log", yscale="log" if is_logarithmic else "linear", ylabel=label)
+    is_free = any(cost <= 0 for cost, _ in places_of(shown, heldout=heldout))  # all labels coded uniformly
+    axes.set(xscale="linear" if is_free else "log", yscale="log" if is_logarithmic else "linear", ylabel=label)
     axes.set_xlabel("FLOPs, with the closing stage" if heldout else "FLOPs")
     _label_values(axes.yaxis, heldout=heldout, is_logarithmic=is_logarithmic)
     axes.grid(alpha=0.25, which="major")
@@ -90,7 +92,7 @@ def _name_dots(axes: Any, points: Sequence[Point], *, heldout: bool) -> None:
         return
     names = shortest([point.directory for point in points])
     for name, place in zip(names, places_of(points, heldout=heldout), strict=True):
-        axes.annotate(name, place, (5, 5), textcoords="offset points", fontsize=8, color=INK)
+        axes.annotate(literal(name), place, (5, 5), textcoords="offset points", fontsize=8, color=INK)
 
 
 def _steps(points: Sequence[Point], heldout: bool) -> tuple[list[float], list[float]]:
@@ -147,7 +149,7 @@ def write_csv(gathered: Gathered, path: str | Path) -> Path:
     table.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.getvalue(), encoding="utf-8")
+        path.write_text(text.getvalue(), encoding="utf-8", errors="backslashreplace")
     return path
 
 

@@ -1,12 +1,13 @@
 """Pictures as files: where they may go, how they look, and the same bytes each time."""
 
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from prequential.errors import PreqError
+from prequential.errors import PreqError, PreqWarning
 from prequential.files import writing
 from prequential.report.colours import INK
 
@@ -58,7 +59,8 @@ def picture(path: Path, width: float, height: float) -> Iterator[Any]:
     from matplotlib.figure import Figure
 
     require_picture_path(path)
-    with mpl.rc_context():
+    with mpl.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph ")  # one for each letter, each time it is measured
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -66,3 +68,16 @@ def picture(path: Path, width: float, height: float) -> Iterator[Any]:
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             figure.savefig(path, dpi=DOTS_PER_INCH, metadata=UNDATED[path.suffix.lower()])
+        unknown = _letters_without_form(figure)
+    if unknown:
+        warnings.warn(f"the font of pictures lacks {unknown}; boxes stand for them", PreqWarning, stacklevel=5)
+
+
+def _letters_without_form(figure: Any) -> str:
+    """The letters in a figure that its font cannot draw."""
+    from matplotlib.font_manager import findfont, get_font
+    from matplotlib.text import Text
+
+    known = get_font(findfont("DejaVu Sans")).get_charmap()
+    used = {letter for text in figure.findobj(Text) for letter in text.get_text() if not letter.isspace()}
+    return "".join(sorted(letter for letter in used if ord(letter) not in known))

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from prequential.report.compare import Comparison
 
 SIGNIFICANT = 0.05
+SAME = 0.05
+"""Nats below which two codelengths are printed as the same number, near enough."""
 NAMED = 3
 """Names that a sentence lists."""
 CODE_NAMES = {
@@ -24,20 +26,23 @@ CODE_NAMES = {
 def sentences_of(comparison: "Comparison") -> list[str]:
     """What the comparison says, the main thing first."""
     entries = comparison.entries
+    is_finite = math.isfinite(entries[0].nats)
     said = []
-    if len(entries) > 1:
+    if len(entries) > 1 and is_finite:
         said += [_of_pair(entries[0], entries[1]), _of_seeds(entries[0], entries[1])]
-    lost = [entry.name for entry in entries if math.isinf(entry.nats)]
+    elif len(entries) > 1:
+        said.append("No code is finite.")
+    lost = [_lost(entry) for entry in entries if math.isinf(entry.nats)]
     if lost:
         said.append(f"Infinite, since a label got probability 0: {listed(lost)}.")
     said.append(_of_simple_codes(comparison))
-    if len(entries) > 1:
+    if len(entries) > 1 and is_finite:
         cost = f"ln {len(entries):,} = {math.log(len(entries)):.2f} nats"
         said.append(f"Choosing the best of {len(entries):,} settings afterwards costs {cost} more.")
     if comparison.uncoded:
         names = listed([setting.name for setting in comparison.uncoded])
         said.append(f"Without a codelength, so that only held-out figures are shown: {names}.")
-    if comparison.length < comparison.sequence_length and math.isfinite(entries[0].nats):
+    if comparison.length < comparison.sequence_length and is_finite:
         said.insert(0, f"Only the first {comparison.length:,} of {comparison.sequence_length:,} labels are compared.")
     return [*said, *(f"{note[:1].upper()}{note[1:]}." for note in comparison.notes)]
 
@@ -53,10 +58,13 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
+def _lost(entry: Entry) -> str:
+    diverged = sum(math.isinf(nats) for nats in entry.codelengths.values())
+    return entry.name if diverged == len(entry.runs) else f"{entry.name} ({diverged:,} of {len(entry.runs):,} seeds)"
+
+
 def _of_pair(best: Entry, second: Entry) -> str:
-    if math.isinf(best.nats):
-        return "No code is finite."
-    if not second.difference:
+    if second.difference < SAME:
         return f"{best.name} and {second.name} have codes of the same length."
     if math.isinf(second.difference):
         return f"{best.name} is the only one with a finite code."
@@ -64,7 +72,7 @@ def _of_pair(best: Entry, second: Entry) -> str:
     if best.leads_from is None or best.early_share is None:
         return f"{said}."
     share = f"{100 * best.early_share:.0f} % of its advantage was earned in the first 10 % of the data"
-    if best.early_share < 0:
+    if best.early_share < -0.005:
         share = "it was behind after the first 10 % of the data"
     return f"{said}; it leads from position {best.leads_from:,} on; {share}."
 
@@ -75,12 +83,17 @@ def _of_seeds(best: Entry, second: Entry) -> str:
         if math.isinf(second.nats):
             return "A code is infinite: no test."
         each = len(best.runs) == len(second.runs) == 1
-        return "One seed each: no test." if each else f"{shared} shared seed{'s' * (shared != 1)}: no test."
+        seeds = "One seed each" if each else f"{shared} shared seed{'s' * (shared != 1)}"
+        return f"{seeds}: whether other seeds would say the same is not tested."
     test = paired_test_of(best.records, second.records)
     assert test is not None
-    differ = "the settings differ" if test.p_value < SIGNIFICANT else "the seeds do not show that the settings differ"
+    differ = "these seeds alone do not show that the settings differ"
+    if test.p_value < SIGNIFICANT:
+        differ = "the settings differ by more than their seeds do"
+    if test.mean < 0:
+        differ += f", and over these seeds {second.name} is ahead"
     difference = f"{number(test.mean)} ± {number(test.standard_error)} nats over {shared} shared seeds"
-    return f"Seed by seed the difference is {difference}: p = {p_text(test.p_value)} (paired t-test), {differ}."
+    return f"Seed by seed the difference is {difference}: p = {p_text(test.p_value)} (paired t-test); {differ}."
 
 
 def _of_simple_codes(comparison: "Comparison") -> str:
@@ -89,6 +102,9 @@ def _of_simple_codes(comparison: "Comparison") -> str:
     beaten = sum(entry.nats >= nats for entry in comparison.entries)
     code = f"{CODE_NAMES[name]} with {number(nats)} nats"
     if not beaten:
-        return f"All beat the simple codes; the best of these is the {code}."
-    who = "every run" if beaten == number_of else f"{beaten:,} of {number_of:,}"
-    return f"A code without any model beats {who}: the {code}."
+        who = "All beat" if number_of > 1 else f"{comparison.best.name} beats"
+        return f"{who} the simple codes; the best of these is the {code}."
+    who = "None beats" if number_of > 1 else f"{comparison.best.name} does not beat"
+    if beaten < number_of:
+        who = f"{beaten:,} of {number_of:,} do{'es' * (beaten == 1)} not beat"
+    return f"{who} a code without any model: the {code}."

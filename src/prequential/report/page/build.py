@@ -7,6 +7,7 @@ from importlib.resources import files
 
 from prequential.report.compare import Comparison
 from prequential.report.compare_text import number, odds
+from prequential.report.names import printable
 from prequential.report.page.card import data_card, environments
 from prequential.report.page.comparison import comparison_table
 from prequential.report.page.curves import data_of, thinned
@@ -71,7 +72,7 @@ def runs_table(comparison: Comparison) -> Markup:
                 number(record.codelength),
                 number(record.errors, ",d"),
                 record.status,
-                "" if record.path is None else str(record.path),
+                "" if record.path is None else printable(str(record.path)),
             ]
             rows.append(tag("tr", tag("th", name, scope="row"), *(tag("td", cell) for cell in cells)))
     heads = ("run", "setting", "seed", "nats", "errors", "status", "directory")

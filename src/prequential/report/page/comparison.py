@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from prequential.report.compare import Comparison
-from prequential.report.compare_text import NOTHING, number, odds, p_text, percentage, probability
+from prequential.report.compare_text import NOTHING, more_than_best, number, odds, p_text, percentage, probability
 from prequential.report.entries import Entry, Setting
 from prequential.report.page.curves import CODE_NAMES
 from prequential.report.page.markup import Markup, join, tag, with_powers
@@ -55,10 +55,11 @@ COLUMNS = [
     Column("bits per label", "the same in bits, per label", lambda e: e.bits_per_label, lambda v: number(v, ".3f"),
            of_code=lambda nats, comparison: nats / math.log(2) / comparison.length),
     Column("more than the best", "nats that it needs more than the best", lambda e: e.difference or None, number,
-           of_code=lambda nats, comparison: nats - comparison.best.nats),
+           of_code=more_than_best),
     Column("odds of the best", "how much more probable the best makes these labels", lambda e: e.log_odds or None,
            odds),
-    Column("posterior", "its probability, if all were equally probable before", lambda e: e.log_posterior, probability),
+    Column("posterior", "its probability, if all were equally probable before", lambda e: e.log_posterior or None,
+           probability),
     Column("paired test: p", "paired t-test against the best over shared seeds", lambda e: e.p_value, p_text),
     Column("best leads from", "the position from which the best leads it for good; first row: the runner-up",
            lambda e: e.leads_from, "{:,.0f}".format),
@@ -85,8 +86,8 @@ def comparison_table(comparison: Comparison) -> Markup:
     columns = [
         column
         for column in COLUMNS[0 if is_repeated else 1 :]
-        if any(column.value(entry) is not None for entry in entries)
-        or any(column.of_setting(setting) is not None for setting in uncoded)
+        if any(_is_known(column.value(entry)) for entry in entries)
+        or any(_is_known(column.of_setting(setting)) for setting in uncoded)
     ]
     heads = [
         ("run", "a run, or several that differ in nothing but their seed"),
@@ -119,8 +120,12 @@ def _row(name: str, runs: list[str], cells: list[tuple[Column, float | None]], *
     return tag("tr", head, *row, class_="code" if is_code else None)
 
 
+def _is_known(value: float | None) -> bool:
+    return value is not None and not math.isnan(value)
+
+
 def _cell(column: Column, value: float | None, nothing: str) -> Markup:
-    if value is None:
+    if value is None or not _is_known(value):
         return tag("td", nothing, data_value="")
     text = column.text(value)
     key = ("Infinity" if value > 0 else "-Infinity") if math.isinf(value) else f"{value:.17g}"

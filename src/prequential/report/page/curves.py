@@ -49,6 +49,7 @@ def data_of(comparison: Comparison, curves: Thinned) -> Markup:
         "codes": [
             {"name": CODE_NAMES[name], "curve": num_runs + number} for number, name in enumerate(comparison.simple)
         ],
+        "linear": comparison.best.records[0].seeds["order_seed"] is None,  # a stream: late labels count as much
         "colours": COLOURS,
         "dashes": dashes(DASHES),
     }

@@ -44,7 +44,7 @@ def write_report(runs: Run | Iterable[Run], path: str | Path, *, prefix: bool = 
     page = page_of(compare(records, prefix=prefix), notes)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, page.encode())
+    write_atomically(path, page.encode(errors="backslashreplace"))
     return path
 
 

@@ -16,6 +16,7 @@ from prequential.report.plots.options import Options
 from prequential.report.plots.regret import plot_regret
 from prequential.report.plots.replay import plot_replay
 from prequential.report.runs import gather
+from prequential.report.sentences import listed
 
 KINDS = {
     "regret": "codelength relative to a reference along the sequence, the next-step loss beside it",
@@ -86,5 +87,6 @@ def _plot_pareto(runs: Sequence[Record | str | Path], path: Path, *, heldout: bo
         raise PreqError("pareto draws runs from their directories, got a record that was not saved; save it first")
     gathered = gather([place for place in places if place is not None], heldout=heldout)
     for reason, paths in gathered.left_out.items():
-        warnings.warn(f"left out {len(paths):,} {reason}: {', '.join(paths[:3])}", PreqWarning, stacklevel=3)
+        runs = f"{len(paths):,} run{'s' * (len(paths) != 1)}"
+        warnings.warn(f"left out {runs} {reason}: {listed(paths)}", PreqWarning, stacklevel=3)
     return plot_pareto(gathered, path, heldout=heldout)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prequential.report.axes import finish, position_axis
+from prequential.report.axes import finish, literal, position_axis
 from prequential.report.colours import FAINT
 from prequential.report.picture import picture
 from prequential.report.plots.chosen import Setting
@@ -82,7 +82,7 @@ def _at_least(limits: tuple[float, float], size: float) -> tuple[float, float]:
 def _text(setting: Setting, found: Reliability, saved: Line) -> str:
     gain = signed(abs(saved.end)).lstrip("+")
     what = "lost" if saved.end < 0 and gain != "0" else "saved"
-    return f"{setting.name}\nECE {100 * found.error:.1f} %, {gain} nats {what}"
+    return f"{literal(setting.name)}\nECE {100 * found.error:.1f} %, {gain} nats {what}"
 
 
 def _any_few(found: Sequence[Reliability]) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from prequential.errors import PreqError, PreqWarning
 from prequential.measure import require_same_sequence
 from prequential.record import ARRAYS, RECORD_FILE, Record, load
+from prequential.report.comparable import KEPT_NOTHING
 from prequential.report.names import short_names
 from prequential.report.runs import find_runs
 from prequential.report.seeds import group_names, grouped
@@ -118,7 +119,7 @@ def _why_not(record: Record, *, is_named: bool) -> str | None:
     if is_named:
         require_same_sequence(record, record)  # refuses a record without a codelength
         if not len(record.nats):
-            raise PreqError(f"{record.path or 'the record'} has coded no label yet; there is nothing to draw")
+            raise PreqError(f"{record.path or 'the record'} {KEPT_NOTHING}; there is nothing to draw")
         return None
     if not record.prequential:
         return "without a codelength"

@@ -31,13 +31,14 @@ class Line:
 
 
 def standard_error(values: NDArray[np.float64]) -> Curve:
-    """Of the mean over the first axis.
+    """Of the mean over the first axis; no number where a value is infinite.
 
     Example:
         >>> standard_error(np.array([[1.0], [3.0]])).tolist()
         [1.0]
     """
-    return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
 
 
 def mean_nats(setting: Setting) -> Curve:

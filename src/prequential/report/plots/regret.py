@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from prequential.report.axes import finish, position_axis
+from prequential.report.axes import finish, literal, position_axis
 from prequential.report.colours import FAINT
 from prequential.report.picture import picture
-from prequential.report.plots.against import find_reference
+from prequential.report.plots.against import Reference, find_reference
 from prequential.report.plots.chosen import Setting
 from prequential.report.plots.draw import draw_lines, limits, name_lines, num_told_apart
 from prequential.report.plots.lines import Line, loss_lines, regret_lines
@@ -31,7 +31,12 @@ def plot_regret(settings: Sequence[Setting], path: Path, options: Options) -> No
         texts = [_text(line, reference.name) for line in lines]
         name_lines(figure, right, lines, texts)
         outside = f"{above:,} of {len(lines):,} end above the picture" if above else ""
-        note(figure, f"Loss: {spans}.", band_note(settings), outside)
+        note(figure, f"Loss: {spans}.", band_note(settings), _reference_note(reference), outside)
+
+
+def _reference_note(reference: Reference) -> str:
+    repeated = reference.setting is not None and len(reference.setting.runs) > 1
+    return "They take the mean of the reference as given; its own band is the one around 0." if repeated else ""
 
 
 def _text(line: Line, reference: str) -> str:
@@ -44,5 +49,5 @@ def _draw_regret(axes: Any, lines: Sequence[Line], length: int, scale: str, refe
     low, high, above = limits(lines)
     position_axis(axes, length, scale)
     axes.set_ylim(low, high)
-    finish(axes, x=POSITION, y=f"codelength relative to\n{reference} [nats]", scale=scale)
+    finish(axes, x=POSITION, y=f"codelength relative to\n{literal(reference)} [nats]", scale=scale)
     return above

@@ -13,7 +13,7 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.methods import Method, ReplayBuffer, ReplayStreams
 from prequential.methods.chunks import Chunks
 from prequential.methods.rebuild import method_from_settings
-from prequential.report.axes import finish
+from prequential.report.axes import finish, literal
 from prequential.report.colours import COLOURS, DASHES, GREY
 from prequential.report.picture import picture
 from prequential.report.plots.ages import NUM_PIECES, Ages, count_ages, expected_ages
@@ -48,7 +48,9 @@ def plot_replay(settings: Sequence[Setting], path: Path, options: Options) -> No
             _draw_dots(axes, plan, rank, is_first=rank == 0)
         _draw_ages(last, plans)
         first = settings[0].outline
-        figure.suptitle(f"{first.data['name']} · {plans[0].length:,} labels · replay, from the plan", fontsize=10)
+        figure.suptitle(
+            f"{literal(first.data['name'])} · {plans[0].length:,} labels · replay, from the plan", fontsize=10
+        )
         marks = [axes for axes in last.get_lines() if not str(axes.get_label()).startswith("_")]
         labels = [str(line.get_label()) for line in marks]
         figure.legend(marks, labels, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6)

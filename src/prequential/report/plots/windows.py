@@ -33,7 +33,8 @@ class Windows:
     def means(self, nats: NDArray[np.float64]) -> NDArray[np.float64]:
         """The mean of the values in each."""
         total = np.concatenate([[0.0], np.cumsum(nats)])
-        return np.asarray((total[self.stops] - total[self.starts]) / self.sizes)
+        with np.errstate(invalid="ignore"):  # behind a label of probability 0 there is no loss
+            return np.asarray((total[self.stops] - total[self.starts]) / self.sizes)
 
 
 def growing_windows(length: int) -> Windows:
@@ -68,9 +69,12 @@ def rolling_windows(length: int, size: int) -> Windows:
 
 
 def windows(length: int, scale: str, size: int | None) -> Windows:
-    """Rolling windows of the given size; without one, growing windows or a fiftieth of the sequence (at least 200)."""
+    """Rolling windows of the given size; without one, growing windows or a fiftieth of the sequence.
+
+    Of a short sequence that would be few labels: there it is up to an eighth, at most 200.
+    """
     if size is None and scale == "log":
         return growing_windows(length)
     if size is None:
-        size = max(length // 50, 200) // STEPS * STEPS
+        size = max(length // 50, min(length // 8, 200), STEPS) // STEPS * STEPS
     return rolling_windows(length, size)

@@ -6,6 +6,7 @@ from typing import Any
 
 from prequential.methods import METHODS
 from prequential.record import Record
+from prequential.report.axes import literal
 from prequential.report.colours import GREY
 from prequential.report.plots.chosen import Setting
 
@@ -23,7 +24,7 @@ def title_of(records: Sequence[Record]) -> str:
     parts += [", ".join(models)] if len(models) == 1 else []
     titles = [METHODS[name].title if name in METHODS else name for name in methods]
     parts += [", ".join(titles)] if len(titles) <= MOST_NAMES else []
-    return " · ".join(parts)
+    return literal(" · ".join(parts))
 
 
 def band_note(settings: Sequence[Setting]) -> str:

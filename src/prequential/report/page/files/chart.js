@@ -69,7 +69,9 @@ class Chart {
     }
     if (low > high) [low, high] = [0, 1];
     if (this.own.canBeLog && low > 0 && high / low > 8) return [low / 1.15, high * 1.15, true];
-    const air = (high - low) * 0.05 || Math.abs(high) * 0.05 || 1;
+    const size = Math.max(Math.abs(low), Math.abs(high));
+    const isFlat = high - low < 1e-6 * Math.max(size, 1); // what rounding left is no curve
+    const air = isFlat ? (size > 1e-6 ? size * 0.05 : 1) : (high - low) * 0.05;
     return [this.own.floor && low >= 0 ? Math.max(low - air, 0) : low - air, high + air, false];
   }
 

@@ -134,6 +134,7 @@ function listen() {
 }
 
 byId("seeds").checked = plots.state.seeds;
+byId("axis").value = plots.state.logX ? "log" : "linear";
 byId("best").textContent = `best ${SHOWN_AT_FIRST}`;
 byId("best").hidden = plots.curves.entries.length <= SHOWN_AT_FIRST;
 plots.onchange = update;

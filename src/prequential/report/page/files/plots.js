@@ -18,7 +18,7 @@ class Plots {
     this.state = {
       shown: new Set(this.series.slice(0, most).map(({ id }) => id)),
       reference: entries.length > 1 ? "entry:0" : this.shortestCode(),
-      logX: true,
+      logX: !data.linear,
       width: 0.25,
       seeds: entries.length <= FEW,
       others: true,

@@ -28,7 +28,7 @@ class Scale {
     const power = 10 ** Math.floor(Math.log10(rough || 1));
     const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999) || power;
     const marks = [];
-    for (let i = Math.ceil(this.low / step - 1e-9); i * step <= this.high + step * 1e-9; i++) marks.push(i * step);
+    for (let i = Math.ceil(this.low / step - 1e-9); i * step <= this.high + step * 1e-9; i++) marks.push(i * step + 0); // never −0
     return marks;
   }
 
