@@ -20,6 +20,7 @@ from torch import nn
 
 import prequential as pq
 from prequential.cli import main
+from prequential.cli.sweep_table import print_summary
 from prequential.errors import PreqError
 from prequential.progress import Progress, Pruned
 from prequential.record import Record
@@ -29,6 +30,7 @@ from prequential.sweep.claims import Claim, Outcome
 from prequential.sweep.execute import Processes, _Worker
 from prequential.sweep.home import SweepHome
 from prequential.sweep.pruning import ByRegret, is_hopeless, note_best
+from prequential.sweep.sampling import draw_settings
 from prequential.sweep.storage import open_study, storage_url, without_password
 from prequential.sweep.study import Trials
 
@@ -140,7 +142,10 @@ def test_a_new_sweep_with_a_mistake_leaves_a_directory_that_can_be_used(tmp_path
     def no_model(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
         raise PreqError("there is no such model")
 
-    arguments: dict[str, Any] = {"space": SPACE, "trials": 2, "seed": 0, "out": tmp_path / "s"}
+    arguments: dict[str, Any] = {
+        "make_model": tiny, "data": blobs(LENGTH), "method": METHOD, "space": SPACE, "trials": 2, "seed": 0,
+        "out": tmp_path / "s",
+    }  # fmt: skip
     mistakes: list[tuple[dict[str, Any], str]] = [
         ({"make_model": no_model}, "there is no such model"),
         ({"storage": "nothing://at.all"}, "the storage nothing://at.all cannot be used"),
@@ -149,7 +154,7 @@ def test_a_new_sweep_with_a_mistake_leaves_a_directory_that_can_be_used(tmp_path
     ]
     for change, complaint in mistakes:
         with pytest.raises(PreqError, match=complaint):
-            pq.sweep(**{"make_model": tiny, "data": blobs(LENGTH), "method": METHOD} | arguments | change)
+            pq.sweep(**arguments | change)
         assert not (tmp_path / "s/sweep.json").exists()
     do(tmp_path / "s", trials=2)
     with pytest.raises(PreqError, match="already holds a sweep"):
@@ -174,6 +179,33 @@ def test_a_mistake_that_is_made_again_and_again_costs_no_trial(tmp_path: Path) -
             pq.sweep(fragile, blobs(LENGTH), METHOD, **arguments)
     BROKEN.clear()
     assert pq.sweep(fragile, blobs(LENGTH), METHOD, **arguments).counts["finished"] == 2
+
+
+def test_one_that_joins_with_a_mistake_fails_no_trial_of_the_others(tmp_path: Path) -> None:
+    def joined(out: str, trials: int) -> Any:
+        url = f"sqlite:///{tmp_path}/shared.db"
+        space: dict[str, Any] = {"width": Choice((1.0, 2.0))}
+        more: dict[str, Any] = {"trials": trials, "seed": 1, "storage": url, "grace_seconds": 0.5, "resume": True}
+        return pq.sweep(fragile, blobs(LENGTH), METHOD, space=space, out=tmp_path / out, **more)
+
+    BROKEN.clear()
+    joined("one", 1)
+    BROKEN.update({1.0, 2.0})
+    with pytest.raises(PreqError, match="no such width today"):
+        joined("other", 3)
+    BROKEN.clear()
+    assert joined("one", 3).counts["finished"] == 3
+
+
+def test_each_directory_prunes_by_the_best_it_has(tmp_path: Path) -> None:
+    space: dict[str, Any] = {"learning_rate": Choice((1e-2, 10.0))}
+    good_then_bad = [{"learning_rate": 1e-2}, {"learning_rate": 10.0}]
+    seed = next(seed for seed in range(99) if [draw_settings(space, seed, n) for n in (0, 1)] == good_then_bad)
+    more: dict[str, Any] = {"space": space, "seed": seed, "storage": f"sqlite:///{tmp_path}/x.db", "prune": "regret"}
+    do(tmp_path / "one", trials=1, **more)
+    summary = do(tmp_path / "other", trials=2, **more)
+    assert summary.best.number == 0  # it is in the other directory
+    assert json.loads((tmp_path / "other/best.json").read_text()) == {"number": 1}
 
 
 def test_a_storage_that_fails_on_the_way_is_told_in_one_line(tmp_path: Path) -> None:
@@ -425,6 +457,20 @@ def test_show_prints_a_table_or_one_object(finished: Path, capsys: Any) -> None:
     assert "--top must be a whole number of at least 1, got -1" in capsys.readouterr().err
 
 
+def test_what_is_said_of_a_sweep_that_found_little(finished: Path, tmp_path: Path, capsys: Any) -> None:
+    summary = summarise(finished)
+    assert summary.best is not None
+    pruned = [replace(trial, status="pruned", flops=None) for trial in summary.trials if trial != summary.best]
+    print_summary(replace(summary, trials=(summary.best, *pruned)), 10)
+    said = capsys.readouterr().out
+    assert "… ∞: too few trials ran to their end" in said
+    assert "pruning saved 0%: about 0.0 seconds\n" in said
+    print_summary(replace(summary, trials=tuple(replace(trial, codelength=None) for trial in pruned)), 10)
+    said = capsys.readouterr().out
+    assert "nats + ln n" in said
+    assert "held-out" not in said
+
+
 def command(tmp_path: Path, *more: str) -> list[str]:
     (tmp_path / "mine.py").write_text(FILE)
     flags = (
@@ -516,7 +562,7 @@ def test_a_worker_that_a_signal_to_all_ends_is_stopped_and_has_not_failed() -> N
 
 @pytest.mark.parametrize("when", ["before the run listens", "when the run has nothing left to do"])
 def test_a_request_to_stop_is_heard_whenever_it_comes(tmp_path: Path, when: str, monkeypatch: Any) -> None:
-    asked = []
+    asked: list[bool] = []
 
     def interrupt(*_: object) -> None:
         if not asked:
