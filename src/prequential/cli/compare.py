@@ -39,7 +39,7 @@ class CompareFlags:
     labels, by what followed the previous label. Where labels persist, the last one is hard to beat.
     """
 
-    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...")]
+    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")]
     """Runs, folders of runs, or sweeps; all on the same data in the same order."""
     prefix: Annotated[bool, UNSET] = False
     """Compare only the labels that every run has coded, unfinished runs too."""

@@ -32,7 +32,9 @@ class ParetoFlags:
     `preq pareto sweeps/a sweeps/b -o pareto.png`
     """
 
-    directories: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="DIR...")]
+    directories: Annotated[
+        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="DIR...", help_behavior_hint="")
+    ]
     """Runs, folders of runs, or sweeps; all on the same data."""
     heldout: Annotated[bool, UNSET] = False
     """Also the held-out error, with a front of its own; ERM has only that."""

@@ -30,7 +30,9 @@ class WatchFlags:
     whose process is gone without a word has "died"; it goes on with --resume.
     """
 
-    directories: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...")]
+    directories: Annotated[
+        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")
+    ]
     """Runs, folders of runs, or sweeps; runs that begin below a folder later are shown too."""
     once: Annotated[bool, UNSET] = False
     """Print where they stand now, and leave; so it is too where standard output is no terminal."""
