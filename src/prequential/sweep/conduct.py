@@ -118,9 +118,7 @@ def sweep(
     if isinstance(executor, RayTasks):
         executor.require_device(device)
     seed = whole_seed("seed", seed)
-    make_sampler(sampler, chosen, seed, 0)
-    if stack is not None and sampler in LEARNING:
-        raise PreqError(f"a stack draws its trials before any has run, and {sampler} learns from them; leave one out")
+    _require_sampler(sampler, chosen, seed, stack)
     if not (Path(out) / SWEEP_FILE).exists():
         require_draws(chosen, seed, trials, base)
     track = require_trackers(track, out)
@@ -139,8 +137,7 @@ def sweep(
         "prune": prune,
         **run_settings,
     }
-    directory = claim(Path(out))
-    url = storage_url(directory, storage)
+    directory, url = claim(Path(out)), storage_url(Path(out), storage)
     with (
         DirectoryLock(directory),
         StopRequest() as stop,
@@ -173,6 +170,12 @@ def _checked_space(space: str | Space, method: Method, stack: int | None, grid: 
         return space
     require_count("stack", stack)
     return on_grid(space, method, grid)
+
+
+def _require_sampler(sampler: str, space: Space, seed: int, stack: int | None) -> None:
+    make_sampler(sampler, space, seed, 0)
+    if stack is not None and sampler in LEARNING:
+        raise PreqError(f"a stack draws its trials before any has run, and {sampler} learns from them; leave one out")
 
 
 def _checked_rule(prune: str | None, method: Method, stack: int | None) -> Rule | None:
