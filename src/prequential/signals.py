@@ -6,7 +6,11 @@ from types import FrameType, TracebackType
 
 
 class StopRequest:
-    """While active, the first SIGINT or SIGTERM sets `signal_number`; the second interrupts at once."""
+    """While active, the first SIGINT or SIGTERM sets `signal_number`; the second interrupts at once.
+
+    One inside another takes the signals, and passes the request on when it ends: a sweep does not miss what its trial
+    was told.
+    """
 
     def __init__(self) -> None:
         self.signal_number = 0
@@ -33,3 +37,6 @@ class StopRequest:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal gave us
+            outer = getattr(handler, "__self__", None)
+            if isinstance(outer, StopRequest) and not outer.requested:
+                outer.signal_number = self.signal_number  # asked when this one had nothing left to stop

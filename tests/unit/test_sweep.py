@@ -2,6 +2,7 @@
 
 import json
 import math
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,17 @@ from torch import nn
 
 import prequential as pq
 from prequential.cli import main
+from prequential.cli.sweep_table import print_summary
 from prequential.errors import PreqError
 from prequential.progress import Progress, Pruned
 from prequential.record import Record
-from prequential.sweep import Choice, LogUniform, SweepProgress, summarise
-from prequential.sweep.claims import Outcome
+from prequential.signals import StopRequest
+from prequential.sweep import Choice, LogUniform, SweepInterrupted, SweepProgress, Uniform, summarise
+from prequential.sweep.claims import Claim, Outcome
+from prequential.sweep.execute import Processes, _Worker
+from prequential.sweep.home import SweepHome
 from prequential.sweep.pruning import ByRegret, is_hopeless, note_best
+from prequential.sweep.sampling import draw_settings
 from prequential.sweep.storage import open_study, storage_url, without_password
 from prequential.sweep.study import Trials
 
@@ -129,6 +136,101 @@ def test_other_settings_and_other_directories_are_refused(tmp_path: Path, finish
         do(tmp_path)
     with pytest.raises(PreqError, match="erm has no codelength to prune by"):
         pq.sweep(tiny, blobs(LENGTH), pq.FullDataset(), space=SPACE, seed=0, out=tmp_path / "e", prune="regret")
+
+
+def test_a_new_sweep_with_a_mistake_leaves_a_directory_that_can_be_used(tmp_path: Path) -> None:
+    def no_model(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        raise PreqError("there is no such model")
+
+    arguments: dict[str, Any] = {
+        "make_model": tiny, "data": blobs(LENGTH), "method": METHOD, "space": SPACE, "trials": 2, "seed": 0,
+        "out": tmp_path / "s",
+    }  # fmt: skip
+    mistakes: list[tuple[dict[str, Any], str]] = [
+        ({"make_model": no_model}, "there is no such model"),
+        ({"storage": "nothing://at.all"}, "the storage nothing://at.all cannot be used"),
+        ({"space": {"learning_rate": (1e-3, 1e-1), "eps": LogUniform(1e-4, 1.0)}}, "cannot be used: learning_rate"),
+        ({"space": {"label_smoothing": Uniform(0, 2)}, "trials": 9}, "below 1, got 1.*; so trial . would draw it"),
+    ]
+    for change, complaint in mistakes:
+        with pytest.raises(PreqError, match=complaint):
+            pq.sweep(**arguments | change)
+        assert not (tmp_path / "s/sweep.json").exists()
+    do(tmp_path / "s", trials=2)
+    with pytest.raises(PreqError, match="already holds a sweep"):
+        do(tmp_path / "s", trials=2)
+    assert summarise(tmp_path / "s").counts["finished"] == 2  # the mistake of beginning twice takes nothing back
+
+
+def test_a_mistake_that_is_made_again_and_again_costs_no_trial(tmp_path: Path) -> None:
+    BROKEN.clear()
+    arguments: dict[str, Any] = {
+        "space": {"width": Choice((1.0, 2.0))}, "trials": 2, "seed": 1, "out": tmp_path / "s", "resume": True,
+    }  # fmt: skip
+
+    def stop(progress: SweepProgress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):  # so that it has begun
+        pq.sweep(fragile, blobs(LENGTH), METHOD, **arguments, listeners=[stop])
+    BROKEN.update({1.0, 2.0})
+    for _ in range(4):
+        with pytest.raises(PreqError, match="no such width today"):
+            pq.sweep(fragile, blobs(LENGTH), METHOD, **arguments)
+    BROKEN.clear()
+    assert pq.sweep(fragile, blobs(LENGTH), METHOD, **arguments).counts["finished"] == 2
+
+
+def test_one_that_joins_with_a_mistake_fails_no_trial_of_the_others(tmp_path: Path) -> None:
+    def joined(out: str, trials: int) -> Any:
+        url = f"sqlite:///{tmp_path}/shared.db"
+        space: dict[str, Any] = {"width": Choice((1.0, 2.0))}
+        more: dict[str, Any] = {"trials": trials, "seed": 1, "storage": url, "grace_seconds": 0.5, "resume": True}
+        return pq.sweep(fragile, blobs(LENGTH), METHOD, space=space, out=tmp_path / out, **more)
+
+    BROKEN.clear()
+    joined("one", 1)
+    BROKEN.update({1.0, 2.0})
+    with pytest.raises(PreqError, match="no such width today"):
+        joined("other", 3)
+    BROKEN.clear()
+    assert joined("one", 3).counts["finished"] == 3
+
+
+def test_each_directory_prunes_by_the_best_it_has(tmp_path: Path) -> None:
+    space: dict[str, Any] = {"learning_rate": Choice((1e-2, 10.0))}
+    good_then_bad = [{"learning_rate": 1e-2}, {"learning_rate": 10.0}]
+    seed = next(seed for seed in range(99) if [draw_settings(space, seed, n) for n in (0, 1)] == good_then_bad)
+    more: dict[str, Any] = {"space": space, "seed": seed, "storage": f"sqlite:///{tmp_path}/x.db", "prune": "regret"}
+    do(tmp_path / "one", trials=1, **more)
+    summary = do(tmp_path / "other", trials=2, **more)
+    assert summary.best.number == 0  # it is in the other directory
+    assert json.loads((tmp_path / "other/best.json").read_text()) == {"number": 1}
+
+
+def test_a_storage_that_fails_on_the_way_is_told_in_one_line(tmp_path: Path) -> None:
+    def spoil(progress: SweepProgress) -> None:
+        if progress.done == 1:
+            (tmp_path / "s/study.db").write_bytes(b"no longer a database " * 400)
+
+    with pytest.raises(PreqError, match=r"study.db can no longer be used \(.*\); trials that have run are kept"):
+        do(tmp_path / "s", listeners=[spoil])
+    (tmp_path / "s/study.db").unlink()
+    assert do(tmp_path / "s", resume=True).counts["finished"] == 3
+
+
+def test_a_directory_may_have_any_name(tmp_path: Path) -> None:
+    out = tmp_path / "what? 100%20 #1"
+    assert do(out, trials=1).counts["finished"] == 1
+    assert (out / "study.db").exists()
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+def test_samplers_that_learn_from_trials_cannot_draw_stacks(tmp_path: Path) -> None:
+    with pytest.raises(PreqError, match="a stack draws its trials before any has run, and tpe learns from them"):
+        do(tmp_path / "s", sampler="tpe", stack=2)
+    with pytest.raises(PreqError, match="a stack has an engine of its own, and 'eager' was asked for"):
+        do(tmp_path / "s", engine="eager", stack=2)
 
 
 def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
@@ -275,8 +377,8 @@ def test_trials_that_agree_are_handed_over_as_stacks(tmp_path: Path, monkeypatch
     def run_stack(make_model: Any, data: Any, method: Any, recipes: Any, *, seeds: Any, out: Any, **more: Any) -> Any:
         assert len(seeds) == len(out) == len(recipes) <= 2
         assert more == {
-            "width": 1.0, "plan_seed": 0, "device": "cpu", "precision": "auto", "listeners": (), "resume": True,
-            "checkpoint_seconds": 60.0,
+            "width": 1.0, "plan_seed": 0, "device": "cpu", "precision": "auto", "resume": True,
+            "listeners": more["listeners"], "checkpoint_seconds": 60.0,
         }  # fmt: skip
         seen.append(len(recipes))
         parts = zip(recipes, seeds, out, strict=True)
@@ -324,8 +426,10 @@ def test_a_password_is_written_nowhere(tmp_path: Path) -> None:
     with pytest.raises(PreqError, match=r"the storage postgresql://me@nowhere.invalid/sweeps cannot be used") as caught:
         do(tmp_path / "s", storage=url)
     assert "secret" not in str(caught.value)
+    SweepHome.begin(tmp_path / "s", {"model": "m", "method": {}}, trials=1, resume=False, storage=url)
     assert "secret" not in (tmp_path / "s/sweep.json").read_text()
     assert without_password("sqlite:///a.db") == "sqlite:///a.db"
+    assert without_password("mysql://h/d?password=secret&charset=utf8") == "mysql://h/d?charset=utf8"
 
 
 def test_show_prints_a_table_or_one_object(finished: Path, capsys: Any) -> None:
@@ -348,6 +452,22 @@ def test_show_prints_a_table_or_one_object(finished: Path, capsys: Any) -> None:
     assert told["total_nats"] == pytest.approx(told["codelength_nats"] + math.log(5))
     assert main(["sweep", "show", str(finished.parent)]) == 2
     assert "holds no sweep" in capsys.readouterr().err
+    assert main(["sweep", "show", str(finished), "--top", "-1"]) == 2
+    assert "--top must be a whole number of at least 1, got -1" in capsys.readouterr().err
+
+
+def test_what_is_said_of_a_sweep_that_found_little(finished: Path, tmp_path: Path, capsys: Any) -> None:
+    summary = summarise(finished)
+    assert summary.best is not None
+    pruned = [replace(trial, status="pruned", flops=None) for trial in summary.trials if trial != summary.best]
+    print_summary(replace(summary, trials=(summary.best, *pruned)), 10)
+    said = capsys.readouterr().out
+    assert "… ∞: too few trials ran to their end" in said
+    assert "pruning saved 0%: about 0.0 seconds\n" in said
+    print_summary(replace(summary, trials=tuple(replace(trial, codelength=None) for trial in pruned)), 10)
+    said = capsys.readouterr().out
+    assert "nats + ln n" in said
+    assert "held-out" not in said
 
 
 def command(tmp_path: Path, *more: str) -> list[str]:
@@ -410,6 +530,8 @@ def test_a_trial_whose_process_dies_is_run_again(tmp_path: Path) -> None:
         "import os, pathlib, signal\n"
         "from prequential.models import build\n"
         "def net(input_shape, num_classes):\n"
+        "    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])\n"
+        f"    pathlib.Path({str(tmp_path)!r}, f'blocked-{{os.getpid()}}').write_text(str(signal.SIGINT in blocked))\n"
         f"    flag = pathlib.Path({str(tmp_path / 'died')!r})\n"
         "    if not flag.exists():\n"
         "        flag.touch()\n"
@@ -421,8 +543,45 @@ def test_a_trial_whose_process_dies_is_run_again(tmp_path: Path) -> None:
     process = start([*flags.split(), "--streams", "1", "--out", str(tmp_path / "s"), "--json"])
     told, said = process.communicate(timeout=60)
     assert "its process died (signal 9)" in said
+    heard_ctrl_c = [file.read_text() for file in tmp_path.glob("blocked-*")]
+    assert heard_ctrl_c == ["True"] * 2  # the first worker, too, is asked to stop through its pipe alone
     assert json.loads(told)["finished"] == 1
     assert all(trial["settings"].keys() == {"learning_rate"} for trial in json.loads(told)["best"])
+
+
+def test_a_worker_that_a_signal_to_all_ends_is_stopped_and_has_not_failed() -> None:
+    ours, theirs = multiprocessing.Pipe()
+    theirs.close()
+    worker = _Worker(SimpleNamespace(join=lambda: None, exitcode=-15), ours, (Claim(3, {}, 0),))
+    executor, stop = Processes(1), StopRequest()
+    executor._workers.append(worker)
+    stop.signal_number = signal.SIGTERM
+    assert list(executor._answer(worker, stop)) == [Outcome(3, "stopped")]
+
+
+@pytest.mark.parametrize("when", ["before the run listens", "when the run has nothing left to do"])
+def test_a_request_to_stop_is_heard_whenever_it_comes(tmp_path: Path, when: str, monkeypatch: Any) -> None:
+    asked: list[bool] = []
+
+    def interrupt(*_: object) -> None:
+        if not asked:
+            asked.append(True)
+            signal.raise_signal(signal.SIGINT)
+
+    def make(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        if when == "before the run listens":
+            interrupt()
+        return tiny(input_shape, num_classes)
+
+    if when != "before the run listens":
+        monkeypatch.setattr("prequential.session.flops_of", interrupt)
+    monkeypatch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    out = tmp_path / "s"
+    with pytest.raises(SweepInterrupted):
+        pq.sweep(make, blobs(LENGTH), METHOD, space=SPACE, trials=3, seed=0, out=out)
+    first = pq.load(out / "trials/00000")
+    assert first.status == ("stopped" if when == "before the run listens" else "finished")
+    assert not (out / "trials/00001").exists()
 
 
 def test_a_model_that_cannot_be_sent_is_refused(tmp_path: Path) -> None:

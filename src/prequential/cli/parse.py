@@ -162,13 +162,16 @@ def one_line(box: str, command: str) -> str:
     Example:
         >>> one_line("╭─ Unrecognized options ─╮\\n│ Unrecognized options: --lrr │", "run")
         'unrecognized options: --lrr; see preq run --help'
+        >>> one_line("╭─ Missing ─╮\\n│ Missing from preq run: DATA Some data (required) MODEL One (required) │", "run")
+        'missing from preq run: DATA MODEL; see preq run --help'
     """
     plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
     lines = [line.strip("│| \t") for line in plain.splitlines()][1:]
     lines = [line for line in lines if line and not line.startswith(("╰", "+"))]
     text = " ".join("\n" if set(line) <= {"─", "-"} else line for line in lines)
     sections = [section.strip() for section in text.split("\n") if section.strip()]
-    message = re.sub(r" A .*\(required\)$", "", sections[0].rstrip(".")) if sections else "arguments not understood"
+    message = sections[0].rstrip(".") if sections else "arguments not understood"
+    message = re.sub(r"(?<=[A-Z]{2}) (?!-|[A-Z]{2}).*?\(required\)", "", message)  # what stands behind each name
     hint = ";"
     for section in sections[1:]:
         if "erhaps you meant" in section and (flag := re.search(r"--[\w-]+", section)):

@@ -50,7 +50,7 @@ class MethodFlags:
     """mi-rs (replay streams), mi-rb (replay buffer), ci-fs (chunks from scratch), ci-cf (chunks fine-tuned)
     or erm (not prequential)."""
     preset: Text = "default"
-    """Settings that belong together; the flags below go before them (see preq presets)."""
+    """Settings that belong together (see preq presets). They go before the defaults named here, flags before both."""
     streams: Annotated[Count, default(ReplayStreams().num_streams)] = None
     """Replay streams of mi-rs, replays per label of mi-rb."""
     batch_size: Annotated[Count, default(ReplayStreams().batch_size)] = None

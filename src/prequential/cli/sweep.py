@@ -16,7 +16,7 @@ from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import Job, JobFlags, job_from
 from prequential.cli.parse import UNSET, Count, Number, Real, Text, Whole, Word, default, parse
 from prequential.cli.settings import METHOD_FLAGS, RECIPE_FLAGS
-from prequential.errors import PreqError
+from prequential.errors import PreqError, require_count
 from prequential.trackers import tracker_names
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def main_sweep(arguments: list[str]) -> int:
         return _show(arguments[1:])
     flags = parse(Sweep, "sweep", arguments)
     job = job_from(flags)
+    require_count("--top", flags.top)
     if not flags.threads.isdecimal():
         raise PreqError(f"--threads of a sweep must be a whole number, got '{flags.threads}'")
     from prequential.sweep import SweepInterrupted, sweep
@@ -111,6 +112,7 @@ def main_sweep(arguments: list[str]) -> int:
 
 def _show(arguments: list[str]) -> int:
     flags = parse(Show, "sweep show", arguments)
+    require_count("--top", flags.top)
     from prequential.sweep import summarise
 
     _print(summarise(flags.directory, flags.storage), flags.top, flags.json)

@@ -24,7 +24,7 @@ def print_summary(summary: Summary, top: int) -> None:
     title = f"{facts['data']['name']} · {facts['model']} · {facts['method'].get('name', '')}"
     table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     names = list(dict.fromkeys(name for trial in summary.trials for name in trial.settings))
-    has_length = any(trial.codelength is not None for trial in summary.trials)
+    has_length = summary.has_codelength
     wanted = ["nats", "nats + ln n"] if has_length else ["held-out loss"]
     for name in ("trial", *wanted, *(_short(name) for name in names), "FLOPs", "seconds"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -58,7 +58,8 @@ def _lines(summary: Summary) -> list[str]:
         lines.append("the method has no codelength: trials are ordered by their loss on held-out data")
     if summary.interval is not None:
         low, high = summary.interval
-        lines.append(f"bootstrap 95 % interval of the best: {low:,.1f} … {high:,.1f} nats")
+        upper = f"{high:,.1f} nats" if math.isfinite(high) else "∞: too few trials ran to their end"
+        lines.append(f"bootstrap 95 % interval of the best: {low:,.1f} … {upper}")
     if summary.importance:
         parts = sorted(summary.importance.items(), key=lambda item: -item[1])
         lines.append("importance: " + ", ".join(f"{_short(name)} {share:.0%}" for name, share in parts))
@@ -66,9 +67,8 @@ def _lines(summary: Summary) -> list[str]:
     lines.append(f"spent: {flops}{summary.seconds:,.1f} seconds of trials")
     if summary.counts["pruned"]:
         saved = summary.saved
-        lines.append(
-            f"pruning saved {saved['share']:.0%}: about {saved['seconds']:,.1f} seconds, {saved['flops']:.2g} FLOPs"
-        )
+        less = "" if summary.flops is None else f", {saved['flops']:.2g} FLOPs"
+        lines.append(f"pruning saved {saved['share']:.0%}: about {saved['seconds']:,.1f} seconds{less}")
     failed = [trial for trial in summary.trials if trial.status == "failed"]
     lines += [f"trial {trial.number} failed: {trial.error}" for trial in failed]
     if best is not None and best.path is not None:

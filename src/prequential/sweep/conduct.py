@@ -14,12 +14,12 @@ from prequential.settings import plain_value, settings_of
 from prequential.signals import StopRequest
 from prequential.sweep.conductor import Conductor, SweepProgress
 from prequential.sweep.execute import Executor, InThisProcess, Processes
-from prequential.sweep.home import SweepHome
+from prequential.sweep.home import SWEEP_FILE, SweepHome
 from prequential.sweep.pruning import Rule
 from prequential.sweep.ray_executor import RayTasks
-from prequential.sweep.sampling import RANDOM, make_sampler
+from prequential.sweep.sampling import LEARNING, RANDOM, make_sampler, require_draws
 from prequential.sweep.spaces import Resolved, Space, find_space, on_grid, require_space
-from prequential.sweep.storage import storage_url
+from prequential.sweep.storage import storage_url, usable
 from prequential.sweep.study import Trials
 from prequential.sweep.summary import Summary, summarise
 from prequential.sweep.trials import Loader, Work
@@ -83,7 +83,7 @@ def sweep(
         plan_seed: of the plan, which all trials share.
         width: scales the layers of models that have a width, unless the space does.
         device: as for `run`, as are `engine`, `precision` and `checkpoint_seconds`.
-        engine: see `device`.
+        engine: see `device`; a stack has its own.
         precision: see `device`.
         threads: CPU threads of each job.
         checkpoint_seconds: how often each running trial saves its state.
@@ -119,6 +119,9 @@ def sweep(
         executor.require_device(device)
     seed = whole_seed("seed", seed)
     make_sampler(sampler, chosen, seed, 0)
+    _require_stackable(stack, sampler, engine)
+    if not (Path(out) / SWEEP_FILE).exists():
+        require_draws(chosen, seed, trials, base)
     track = require_trackers(track, out)
     run_settings = {
         "plan_seed": plan_seed, "device": device, "engine": engine, "precision": precision, "threads": threads
@@ -135,10 +138,13 @@ def sweep(
         "prune": prune,
         **run_settings,
     }
-    directory = claim(Path(out))
-    with DirectoryLock(directory), StopRequest() as stop:
-        home = SweepHome.begin(directory, facts, trials=trials, resume=resume, storage=storage)
-        url = storage_url(directory, storage)
+    directory, url = claim(Path(out)), storage_url(Path(out), storage)
+    with (
+        DirectoryLock(directory),
+        StopRequest() as stop,
+        SweepHome.begin(directory, facts, trials=trials, resume=resume, storage=storage).kept_if_begun() as home,
+        usable(url),
+    ):
         work = Work(
             make_model, data, base, directory, run_settings | {"checkpoint_seconds": checkpoint_seconds},
             rule, url, home.study, stack is not None, track,
@@ -165,6 +171,13 @@ def _checked_space(space: str | Space, method: Method, stack: int | None, grid: 
         return space
     require_count("stack", stack)
     return on_grid(space, method, grid)
+
+
+def _require_stackable(stack: int | None, sampler: str, engine: str) -> None:
+    if stack is not None and sampler in LEARNING:
+        raise PreqError(f"a stack draws its trials before any has run, and {sampler} learns from them; leave one out")
+    if stack is not None and engine != "auto":
+        raise PreqError(f"a stack has an engine of its own, and '{engine}' was asked for; leave one out")
 
 
 def _checked_rule(prune: str | None, method: Method, stack: int | None) -> Rule | None:

@@ -48,13 +48,13 @@ class Conductor:
             set_aside(work.directory, number)
         so_far = [each for each in summarise(work.directory, work.storage).trials if each.number < limit]
         self._done = sum(each.is_over for each in so_far)
-        self._any_ended = self._done > 0
+        self._any_ended = any(each.is_over and each.path is not None for each in so_far)
         finished = [each for each in so_far if each.status == "finished" and each.codelength is not None]
-        best = min(finished, key=lambda each: each.codelength or math.inf, default=None)
-        self._best = None if best is None else best.codelength
-        here = [each for each in finished if each.path is not None]
-        if here and work.prune is not None and work.prune.name == REGRET:
-            note_best(work.directory, min(here, key=lambda each: each.codelength or math.inf).number)
+        self._best = min((each.codelength for each in finished if each.codelength is not None), default=None)
+        self._best_here = math.inf
+        for each in finished:
+            if each.path is not None:
+                self._compare_with(each.number, each.codelength)
 
     def go(self, executor: Executor, stop: StopRequest) -> None:
         """Have every trial executed that nobody else runs, and what others leave undone."""
@@ -70,21 +70,28 @@ class Conductor:
             raise SweepInterrupted(stop.signal_number or signal_number)
 
     def _take_note(self, outcome: Outcome) -> None:
+        if outcome.is_mistake and not self._any_ended:
+            # what is wrong for the first trial here is wrong for all: it stays open, and no failure of its own counts
+            raise PreqError(str(outcome.error))
         if not self._claims.settle(outcome):
             set_aside(self._work.directory, outcome.number)
             return
-        if outcome.is_mistake and not self._any_ended:
-            raise PreqError(str(outcome.error))  # what is wrong for the first trial is wrong for all
         if outcome.status in ("finished", "diverged", "pruned"):
             self._done += 1
             self._any_ended = True
-        is_best = outcome.value is not None and outcome.value < (math.inf if self._best is None else self._best)
-        if outcome.status == "finished" and is_best:
-            self._best = outcome.value
-            if self._work.prune is not None and self._work.prune.name == REGRET:
-                note_best(self._work.directory, outcome.number)
+        if outcome.status == "finished" and outcome.value is not None:
+            self._best = outcome.value if self._best is None else min(self._best, outcome.value)
+            self._compare_with(outcome.number, outcome.value)
         if outcome.status != "stopped":
             self._tell(outcome)
+
+    def _compare_with(self, number: int, codelength: float | None) -> None:
+        """Let the trials here be pruned by this one, if none that finished here is shorter."""
+        if self._work.prune is None or self._work.prune.name != REGRET:
+            return
+        if codelength is not None and codelength < self._best_here:
+            self._best_here = codelength
+            note_best(self._work.directory, number)
 
     def _tell(self, outcome: Outcome | None) -> None:
         for listener in self._listeners:

@@ -6,6 +6,7 @@ import pickle
 import signal
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
@@ -36,9 +37,16 @@ class InThisProcess:
     """One trial after another, here: nothing needs to be sent anywhere."""
 
     def run(self, work: Work, take: Take, stop: StopRequest) -> Generator[Outcome, None, None]:
-        runner = TrialRunner(work)
+        runner, passed_on = TrialRunner(work), False
+
+        def stop_if_asked(progress: Progress) -> None:
+            nonlocal passed_on
+            if stop.requested and not passed_on:  # asked before the run could listen itself
+                passed_on = True
+                signal.raise_signal(stop.signal_number)
+
         while not stop.requested and (claims := take()) is not None:
-            outcomes = runner(claims)
+            outcomes = runner(claims, [stop_if_asked])
             yield from outcomes
             if any(outcome.status == "stopped" for outcome in outcomes):
                 return
@@ -69,7 +77,7 @@ class Processes:
                 ready = wait([worker.connection for worker in busy], SECONDS_BETWEEN_LOOKS)
                 for worker in busy:
                     if worker.connection in ready:
-                        yield from self._answer(worker)
+                        yield from self._answer(worker, stop)
         finally:
             self._end()
 
@@ -95,6 +103,7 @@ class Processes:
         ours, theirs = context.Pipe()
         worker = _Worker(context.Process(target=_serve, args=(theirs, work)), ours)
         # Ctrl-C reaches the whole group; the workers are asked to stop through their pipes, once.
+        resource_tracker.ensure_running()  # else it is started on the way, and lets the signal through again
         before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
         try:
             worker.process.start()
@@ -111,11 +120,11 @@ class Processes:
         self._workers.append(worker)
         return worker
 
-    def _answer(self, worker: _Worker) -> Generator[Outcome, None, None]:
+    def _answer(self, worker: _Worker, stop: StopRequest) -> Generator[Outcome, None, None]:
         try:
             outcomes = worker.connection.recv()
         except (EOFError, OSError):
-            yield from self._bury(worker)
+            yield from self._bury(worker, stop)
             return
         if outcomes is None:
             worker.is_ready = True
@@ -123,10 +132,13 @@ class Processes:
         worker.claims = ()
         yield from outcomes
 
-    def _bury(self, worker: _Worker) -> Generator[Outcome, None, None]:
+    def _bury(self, worker: _Worker, stop: StopRequest) -> Generator[Outcome, None, None]:
         worker.process.join()
         worker.connection.close()
         self._workers.remove(worker)
+        if stop.requested:  # a signal to the whole group ends a worker that does not run a trial just then
+            yield from (Outcome(claimed.number, "stopped") for claimed in worker.claims)
+            return
         code = worker.process.exitcode
         how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
         if not worker.is_ready:

@@ -1,14 +1,17 @@
 """The directory of a sweep: `sweep.json` says what it is about. No torch."""
 
 import json
+import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from prequential.errors import PreqError
 from prequential.files import digest_of, write_atomically
-from prequential.sweep.storage import without_password
+from prequential.record import OVER, read_facts
+from prequential.sweep.storage import STUDY_FILE, without_password
 from prequential.sweep.study import new_mark
 
 FORMAT = 1
@@ -26,6 +29,8 @@ class SweepHome:
     """Where the study is, without the password; None: beside this file."""
     trials: int
     facts: dict[str, Any]
+    new_in: Path | None = field(default=None, compare=False)
+    """The directory, if the sweep was begun there just now."""
 
     @classmethod
     def begin(
@@ -38,14 +43,15 @@ class SweepHome:
                 raise PreqError(f"{directory} already holds a sweep; choose another directory, or resume it")
             earlier = cls.read(directory)
             earlier._require_same(directory, facts, storage)
-            mark, study, trials = earlier.mark, earlier.study, max(trials, earlier.trials)
+            mark, study, trials, new_in = earlier.mark, earlier.study, max(trials, earlier.trials), None
         else:
             strangers = sorted(file.name for file in directory.iterdir() if not file.name.startswith((".", "lock")))
             if strangers:
                 raise PreqError(f"{directory} is not empty (it has {strangers[0]}); choose another directory")
             digest = digest_of(json.dumps(facts, sort_keys=True).encode())[:12]
-            mark, study = new_mark(directory), f"{facts['model']} {facts['method'].get('name', '')} {digest}"
-        home = cls(mark, study, without_password(storage), trials, facts)
+            study, new_in = f"{facts['model']} {facts['method'].get('name', '')} {digest}", directory
+            mark = new_mark(directory)
+        home = cls(mark, study, without_password(storage), trials, facts, new_in)
         home._write(directory)
         return home
 
@@ -65,6 +71,19 @@ class SweepHome:
                 raise
             raise PreqError(f"{file} is damaged: {error}") from None
 
+    @contextmanager
+    def kept_if_begun(self) -> Iterator["SweepHome"]:
+        """Inside, a mistake takes a new sweep back, unless a trial has ended: once corrected, it can begin here."""
+        try:
+            yield self
+        except PreqError:
+            if self.new_in is not None and not _any_ended(self.new_in):
+                shutil.rmtree(self.new_in / "trials", ignore_errors=True)
+                for name in (STUDY_FILE, f"{STUDY_FILE}-journal", SWEEP_FILE):
+                    with suppress(OSError):
+                        (self.new_in / name).unlink()
+            raise
+
     def _write(self, directory: Path) -> None:
         content = {
             "format": FORMAT, "mark": self.mark, "study": self.study, "storage": self.storage, "trials": self.trials,
@@ -77,6 +96,15 @@ class SweepHome:
         different = list(_differences("", {"storage": self.storage, **self.facts}, now))
         if different:
             raise PreqError(f"settings differ from the sweep in {directory}: {'; '.join(different)}")
+
+
+def _any_ended(directory: Path) -> bool:
+    """Whether a trial has left a record that is worth keeping."""
+    for path in (directory / "trials").glob("*/"):
+        with suppress(PreqError):
+            if read_facts(path)["status"] in OVER:
+                return True
+    return False
 
 
 def _differences(place: str, then: object, now: object) -> Iterator[str]:

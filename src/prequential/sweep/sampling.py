@@ -9,7 +9,7 @@ import numpy as np
 from prequential.errors import PreqError, unknown_name
 from prequential.rng import derive, uniforms
 from prequential.sweep.distributions import Distribution
-from prequential.sweep.spaces import Space, drawn
+from prequential.sweep.spaces import Resolved, Space, drawn, resolve
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -26,6 +26,8 @@ _OPTUNAS = {
     "brute-force": "BruteForceSampler",
 }
 SAMPLERS = (RANDOM, *_OPTUNAS)
+LEARNING = ("tpe", "gp", "cma-es", "nsga2")
+"""Samplers whose draws depend on how earlier trials went."""
 
 
 def draw_settings(space: Space, seed: int, number: int) -> dict[str, Any]:
@@ -45,6 +47,26 @@ def draw_settings(space: Space, seed: int, number: int) -> dict[str, Any]:
 def _draw(distribution: Distribution, seed: int, number: int, name: str) -> Any:
     key = derive(seed, f"sweep setting {name}", number)
     return distribution.draw(float(uniforms(key, np.zeros(1, np.int64))[0]))
+
+
+def require_draws(space: Space, seed: int, num_trials: int, base: Resolved) -> None:
+    """Refuse a space of which one of so many trials would draw what method or recipe do not take.
+
+    Example:
+        >>> from prequential.learn.recipe import Recipe
+        >>> from prequential.methods import ReplayStreams
+        >>> from prequential.sweep.distributions import LogUniform
+        >>> base = Resolved(ReplayStreams(), Recipe(), 1.0, 0)
+        >>> require_draws({"batch_size": LogUniform(8, 64, whole=True)}, 0, 50, base)
+        >>> require_draws({"batch_size": LogUniform(8, 64)}, 0, 50, base)
+        Traceback (most recent call last):
+        prequential.errors.PreqError: the space cannot be used: batch_size must be a whole number of at least 1, got ...
+    """
+    for number in range(num_trials):
+        try:
+            resolve(draw_settings(space, seed, number), base)
+        except PreqError as error:
+            raise PreqError(f"the space cannot be used: {error}; so trial {number} would draw it") from None
 
 
 def run_seed(seed: int, number: int) -> int:

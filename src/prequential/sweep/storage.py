@@ -3,7 +3,9 @@
 import contextlib
 import importlib.util
 import json
+import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,23 @@ MOST_ATTEMPTS = 8
 
 def storage_url(directory: Path, storage: str | None) -> str:
     """The address of the study."""
-    return storage or f"sqlite:///{(directory / STUDY_FILE).absolute()}"
+    from sqlalchemy.engine import URL
+
+    file = str((directory / STUDY_FILE).absolute())
+    return storage or URL.create("sqlite", database=file).render_as_string()
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of a study that is kept in one.
+
+    Example:
+        >>> sqlite_file(storage_url(Path("/sweeps/what?"), None)).as_posix()
+        '/sweeps/what?/study.db'
+    """
+    from sqlalchemy.engine import make_url
+
+    database = make_url(url).database if url.startswith("sqlite:") else None
+    return None if database is None else Path(database)
 
 
 def without_password(url: str | None) -> str | None:
@@ -31,9 +49,12 @@ def without_password(url: str | None) -> str | None:
     Example:
         >>> without_password("postgresql://me:secret@host/sweeps")
         'postgresql://me@host/sweeps'
+        >>> without_password("postgresql://host/sweeps?user=me&password=secret")
+        'postgresql://host/sweeps?user=me'
     """
     if url is None:
         return None
+    url = re.sub(r"([?&])password=[^&]*&?", r"\1", url).rstrip("?&")
     scheme, separator, rest = url.partition("://")
     user, at, place = rest.rpartition("@")
     return f"{scheme}{separator}{user.partition(':')[0]}{at}{place}"
@@ -64,6 +85,22 @@ def open_study(url: str, name: str, *, create: bool, sampler: Any = None, pruner
                 raise PreqError(f"the storage {without_password(url)} cannot be used ({_reason(error)})") from error
             time.sleep(0.05 * attempt)
     raise AssertionError("the last attempt returns or raises")
+
+
+@contextlib.contextmanager
+def usable(url: str) -> Iterator[None]:
+    """Inside, a storage that fails (no room, a database that has gone) becomes one line."""
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (StorageInternalError, SQLAlchemyError) as error:
+        reason = _reason(error.__cause__ if isinstance(error.__cause__, SQLAlchemyError) else error)
+        raise PreqError(
+            f"the storage {without_password(url)} can no longer be used ({reason}); trials that have run are kept, "
+            "and resuming goes on with them"
+        ) from error
 
 
 def _open_storage(url: str, *, exclusive: bool) -> Any:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from prequential.errors import PreqError
 from prequential.record import Record, finite_or_none, load
 from prequential.sweep.home import SweepHome
 from prequential.sweep.pruning import trial_path
-from prequential.sweep.storage import close_study, open_study, storage_url
+from prequential.sweep.storage import close_study, open_study, sqlite_file, storage_url
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -80,6 +80,11 @@ class Summary:
     def best(self) -> TrialResult | None:
         """The trial with the shortest code."""
         return self.ranked[0] if self.ranked else None
+
+    @property
+    def has_codelength(self) -> bool:
+        """Whether the method gives codelengths; else trials are ordered by their loss on held-out data."""
+        return bool(self.facts["method"].get("name") != "erm")
 
     @property
     def counts(self) -> dict[str, int]:
@@ -167,16 +172,14 @@ def summarise(directory: str | Path, storage: str | None = None) -> Summary:
     path = Path(directory)
     home = SweepHome.read(path)
     url = storage_url(path, storage or home.storage)
-    if url.startswith("sqlite:") and not Path(url.removeprefix("sqlite:///")).exists():
-        raise PreqError(
-            f"{path} has lost its study ({url.removeprefix('sqlite:///')}); resuming the sweep finds it again"
-        )
+    file = sqlite_file(url)
+    if file is not None and not file.exists():
+        raise PreqError(f"{path} has lost its study ({file}); resuming the sweep finds it again")
     study = open_study(url, home.study, create=False)
     try:
         frozen = [each for each in study.get_trials(deepcopy=False) if each.number < home.trials]
-        prequential = home.facts["method"].get("name") != "erm"
-        results = tuple(_result(each, path, prequential) for each in frozen)
-        return Summary(path, home.facts, results, _importance(study, frozen))
+        summary = Summary(path, home.facts, (), _importance(study, frozen))
+        return replace(summary, trials=tuple(_result(each, path, summary.has_codelength) for each in frozen))
     finally:
         close_study(study)
 
