@@ -47,8 +47,7 @@ class MethodFlags:
     """What decides a plan."""
 
     method: Text = "mi-rs"
-    """mi-rs (replay streams), mi-rb (replay buffer), ci-fs (chunks from scratch), ci-cf (chunks fine-tuned)
-    or erm (not prequential)."""
+    """mi-rs (replay streams), mi-rb (buffer), ci-fs (chunks from scratch), ci-cf (fine-tuned) or erm (no code)."""
     preset: Text = "default"
     """Settings that belong together (see preq presets). They go before the defaults named here, flags before both."""
     streams: Annotated[Count, default(ReplayStreams().num_streams)] = None

@@ -33,8 +33,7 @@ class SourceFlags(PlaceFlags):
     array: Annotated[Word, UNSET] = None
     """npz: the array of inputs."""
     standardise: Annotated[Word, default("table")] = None
-    """csv:, npz:, hf: inputs with mean 0 and variance 1 over the whole table, or causal (over the rows up to each
-    one), or none."""
+    """csv:, npz:, hf: mean 0 and variance 1 over the whole table, causal (rows up to each one), or none."""
     size: Annotated[Count, default("the first image's, at most 224")] = None
     """Image files: the side in pixels that they are brought to."""
     crop: Annotated[Word, default("random")] = None

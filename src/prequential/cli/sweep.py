@@ -29,8 +29,7 @@ class Sweep(JobFlags):
     go before the space. `preq sweep show DIR` tells of a sweep again."""
 
     space: Text
-    """mnist, cifar, imagenet, cloc (the paper's), mnist-pareto, cifar-pareto, imagenet-pareto, or your own as
-    file.py:name: a dictionary of distributions."""
+    """mnist, cifar, imagenet, cloc (the paper's), the first three with -pareto, or your own as file.py:name."""
     out: Annotated[str, tyro.conf.arg(metavar="DIR")]
     """The directory of the sweep: its study, and a run directory for each trial."""
     trials: Whole = 50
@@ -40,8 +39,7 @@ class Sweep(JobFlags):
     jobs: Annotated[Count, default("1; with --ray as many as there is room for")] = None
     """Worker processes, or Ray tasks at once."""
     ray: Annotated[Word, default("off")] = None
-    """Run the trials as Ray tasks: the address of a cluster, such as HOST:6379 or auto, or local for one on this
-    machine. All its machines must see --out (and files that are named) under the same path."""
+    """Run trials as Ray tasks at this address, or local; all its machines must see --out under the same path."""
     ray_cpus: Annotated[Number, default("--threads")] = None
     """CPU cores of each Ray task, also a part of one."""
     ray_gpus: Annotated[Number, default("1 with --device cuda, else 0")] = None
@@ -49,15 +47,13 @@ class Sweep(JobFlags):
     sampler: Text = "random"
     """random (the paper's; the same draws whatever happens), or Optuna's: tpe, gp, cma-es, qmc, nsga2, brute-force."""
     prune: Annotated[Word, default("off")] = None
-    """Stop trials that cannot win: regret, regret:FACTOR (earlier, below 1), or Optuna's: median, percentile:25,
-    hyperband, successive-halving."""
+    """Stop trials that cannot win: regret, regret:FACTOR, median, percentile:25, hyperband, successive-halving."""
     stack: Annotated[Count, default("off")] = None
     """Train up to so many trials whose plan and shapes agree as one stack."""
     grid: Whole = 5
     """With --stack: how many values the number of streams, the batch size and the width are drawn from."""
     storage: Annotated[Word, default("a file in --out")] = None
-    """Where the study is kept, such as postgresql://HOST/DATABASE: the same command with its own --out on each of
-    several machines shares the trials, and ends when all are done."""
+    """A study that machines share, such as postgresql://HOST/DATABASE: the same command, each its own --out."""
     grace_seconds: Real = 120.0
     """With --storage: trials of a machine that has given no sign of life for so long are run by the others."""
     threads: Text = "1"
