@@ -83,7 +83,7 @@ def trained(kind: type[Learner], data: ArraySequence, model: Any, recipe: pq.Rec
         pq.Recipe(full_rate_steps=5),
         pq.Recipe(optimizer="rmsprop", learning_rate=1e-4),
         pq.Recipe(optimizer="sgd", learning_rate=1e-2, full_rate_steps=3),
-        pq.Recipe(optimizer="sgd", learning_rate=1e-2, momentum=0.0, fast_statistics=False),
+        pq.Recipe(optimizer="sgd", learning_rate=1e-2, momentum=0.0, batch_statistics="averaged-twice"),
     ],
     ids=["default", "augmented", "decaying", "rmsprop", "decaying-sgd", "sgd"],
 )

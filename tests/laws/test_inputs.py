@@ -196,7 +196,7 @@ def test_only_training_sees_the_training_view() -> None:
     ("recipe", "momentum"),
     [
         (pq.Recipe(), 1.0),
-        (pq.Recipe(fast_statistics=False), 0.1),
+        (pq.Recipe(batch_statistics="averaged-twice"), 0.1),
         (pq.Recipe(ema_step_size=0.5), 0.1),
     ],
 )

@@ -110,7 +110,7 @@ def test_every_event_means_the_same_in_a_stack(method: Any) -> None:
     [
         {"augment": AUGMENT, "ema_warmup": False, "average_flips": True, "average_views": 3},
         {"optimizer": "rmsprop"},
-        {"optimizer": "sgd", "fast_statistics": False},
+        {"optimizer": "sgd", "batch_statistics": "averaged-twice"},
     ],
     ids=["augmented", "rmsprop", "sgd"],
 )

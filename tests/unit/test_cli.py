@@ -29,7 +29,7 @@ from .test_sources import folder_of
 FLAGS = (
     "method streams batch-size length age-law age-scale capacity replacement split-points epochs shrink perturb "
     "first-block min-steps optimizer lr eps weight-decay momentum ema no-ema-warmup no-calibration "
-    "slow-statistics label-smoothing augment average-flips width preset seed order-seed plan-seed device out json "
+    "batch-statistics label-smoothing augment average-flips width preset seed order-seed plan-seed device out json "
     "order label array standardise size crop workers skip-broken examples data-seed data-dir"
 )
 Captured = pytest.CaptureFixture[str]
@@ -269,7 +269,7 @@ def test_the_paper_preset_is_the_paper() -> None:
     method, recipe = method_from(MethodFlags(), paper), recipe_from(paper, RecipeFlags())
     assert method == pq.ReplayStreams(num_streams=50, batch_size=32)
     assert not recipe.ema_warmup
-    assert not recipe.fast_statistics
+    assert recipe.batch_statistics == "averaged-twice"
     assert recipe.label_smoothing == 1e-3
     assert method_from(MethodFlags(streams=7, method="mi-rb"), paper) == pq.ReplayBuffer(num_replays=7)
     assert recipe_from(paper, RecipeFlags(lr=0.5)).learning_rate == 0.5

@@ -34,6 +34,7 @@ RECIPE_FLAGS = {
     "momentum": "momentum",
     "ema": "ema_step_size",
     "label_smoothing": "label_smoothing",
+    "batch_statistics": "batch_statistics",
     "augment": "augment",
     "average_views": "average_views",
 }
@@ -100,8 +101,9 @@ class RecipeFlags:
     """Step size of the weight average that predicts; 1 switches it off."""
     no_ema_warmup: Annotated[bool, UNSET] = False
     """Start the average slowly, as the paper does."""
-    slow_statistics: Annotated[bool, UNSET] = False
-    """Average batch-norm statistics twice, by each layer and by the EMA, as the paper does."""
+    batch_statistics: Annotated[Word, default(DEFAULT.batch_statistics)] = None
+    """Batch-norm statistics that predict: averaged (by the EMA alone), averaged-twice (by each layer, then by the EMA)
+    or raw (by each layer alone)."""
     label_smoothing: Annotated[Number, default(DEFAULT.label_smoothing)] = None
     """Smoothing of the training targets."""
     augment: Annotated[Words, default("none")] = None
@@ -155,8 +157,6 @@ def recipe_from(preset: Preset, flags: RecipeFlags) -> Recipe:
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if flags.no_ema_warmup:
         changes["ema_warmup"] = False
-    if flags.slow_statistics:
-        changes["fast_statistics"] = False
     if flags.average_flips:
         changes["average_flips"] = True
     return replace(preset.recipe, **changes)

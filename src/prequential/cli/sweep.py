@@ -165,7 +165,7 @@ def _space(flags: Sweep, job: Job) -> Any:
     for flag, names in METHOD_FLAGS.items():
         if getattr(flags, flag) not in (None, False):
             given |= set(names if flag not in ("streams", "epochs") else REPLAYS)
-    switches = {"no_ema_warmup": "ema_warmup", "slow_statistics": "fast_statistics", "average_flips": "average_flips"}
+    switches = {"no_ema_warmup": "ema_warmup", "average_flips": "average_flips"}
     given |= {name for flag, name in switches.items() if getattr(flags, flag)}
     if flags.width != next(f.default for f in fields(Sweep) if f.name == "width"):
         given.add("width")

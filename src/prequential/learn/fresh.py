@@ -34,7 +34,7 @@ def fresh_model(
     for parameter in model.parameters():
         if parameter.dim() == 4:  # cloned, because `contiguous` keeps the strides of a single channel as they are
             parameter.data = parameter.data.clone(memory_format=torch.channels_last)
-    if recipe.fast_statistics and recipe.ema_step_size <= SLOW_ENOUGH:
+    if recipe.batch_statistics == "averaged" and recipe.ema_step_size <= SLOW_ENOUGH:
         for layer in model.modules():
             if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
                 layer.momentum = 1.0

@@ -69,8 +69,8 @@ class Learner:
         self.averaged = copy.deepcopy(self.model).eval().requires_grad_(False)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self._weights = [p.detach() for p in self.parameters]
-        self.tracked = _tensors(self.model, floating=True), _tensors(self.averaged, floating=True)
-        self.copied = _tensors(self.model, floating=False), _tensors(self.averaged, floating=False)
+        raw, averaged = (_tensors(model, recipe) for model in (self.model, self.averaged))
+        self.tracked, self.copied = (raw[0], averaged[0]), (raw[1], averaged[1])
         self.beta = torch.tensor(functional.INITIAL_BETA, dtype=torch.float64, device=self.device)
         self.optimizer = make_optimizer(recipe, self._weights)
         self.beta_optimizer = make_optimizer(recipe, [self.beta], rate_factor=calibration_rate_factor, decay=False)
@@ -179,8 +179,7 @@ class Learner:
         """Fresh weights, optimizer, EMA and temperature."""
         fresh = self._fresh_model(event)
         for mine in (self.model, self.averaged):
-            for floating in (True, False):
-                targets, sources = _tensors(mine, floating=floating), _tensors(fresh, floating=floating)
+            for targets, sources in zip(_tensors(mine, self.recipe), _tensors(fresh, self.recipe), strict=True):
                 for target, source in zip(targets, sources, strict=True):
                     target.copy_(source)
         self.beta.fill_(functional.INITIAL_BETA)
@@ -242,7 +241,11 @@ class Learner:
         return loss_and_error(self.data.heldout, lambda stored: self.logits(self.inputs.prepared(stored)), self.beta)
 
 
-def _tensors(model: nn.Module, *, floating: bool) -> list[Tensor]:
-    """Parameters and buffers, floating or not, as tensors that share memory with the model."""
-    tensors = [*model.parameters(), *model.buffers()]
-    return [tensor.detach() for tensor in tensors if tensor.is_floating_point() == floating]
+def _tensors(model: nn.Module, recipe: Recipe) -> tuple[list[Tensor], list[Tensor]]:
+    """What the EMA averages and what it copies, as tensors that share memory with the model."""
+    averaged: list[Tensor] = []
+    copied: list[Tensor] = []
+    for tensors, follow in ((model.parameters(), True), (model.buffers(), recipe.batch_statistics != "raw")):
+        for tensor in tensors:
+            (averaged if follow and tensor.is_floating_point() else copied).append(tensor.detach())
+    return averaged, copied

@@ -7,6 +7,7 @@ from prequential.errors import PreqError, require_count, require_flag, require_n
 from prequential.settings import use_plain_numbers
 
 OPTIMIZERS = ("adamw", "rmsprop", "sgd")
+BATCH_STATISTICS = ("averaged", "averaged-twice", "raw")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +35,10 @@ class Recipe:
     """α: after each step θ̄ ← θ̄ + α(θ − θ̄), and θ̄ predicts. 1 switches averaging off."""
     ema_warmup: bool = True
     """Average over all steps so far while there are few: α_n = max(α, min(1, 5/n))."""
-    fast_statistics: bool = True
-    """Batch-norm statistics follow each batch and the EMA alone averages them; else they lag behind a second
-    average, which spoils the first predictions. Only with an α of at most 0.1."""
+    batch_statistics: str = "averaged"
+    """The batch-norm statistics that predict. "averaged": they follow each batch and the EMA alone averages them (with
+    an α of at most 0.1). "averaged-twice": each layer averages its own and the EMA averages that, which lags behind
+    and spoils the first predictions. "raw": each layer's own average, beside weights that the EMA averages."""
     label_smoothing: float = 1e-3
     """Smoothing of the training targets; what is charged never sees it."""
     augment: tuple[str, ...] = ()
@@ -61,7 +63,8 @@ class Recipe:
         require_number("weight_decay", self.weight_decay, at_least=0)
         require_number("momentum", self.momentum, at_least=0, below=1)
         require_flag("ema_warmup", self.ema_warmup)
-        require_flag("fast_statistics", self.fast_statistics)
+        if self.batch_statistics not in BATCH_STATISTICS:
+            raise unknown_name("kind of batch statistics", self.batch_statistics, BATCH_STATISTICS)
         require_number("ema_step_size", self.ema_step_size, above=0, at_most=1)
         require_number("label_smoothing", self.label_smoothing, at_least=0, below=1)
 

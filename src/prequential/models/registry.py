@@ -21,7 +21,8 @@ from prequential.models.mlp import mlp
 from prequential.models.mnistnet import mnistnet
 from prequential.models.resnet import resnet
 from prequential.models.shapes import require_image
-from prequential.models.vgg import vgg16, vgg16_bn, vggpp
+from prequential.models.vgg import CONVOLUTIONS as VGGS
+from prequential.models.vgg import vgg, vgg_bn, vggpp
 from prequential.models.weight_standardisation import CONVOLUTIONS, standardise_weights
 from prequential.models.wide_resnet import nearest_depth, wide_resnet
 
@@ -33,9 +34,10 @@ MODELS: dict[str, ModelFactory] = {
     "mlp3": partial(mlp, num_hidden=3),
     "lenet": lenet,
     "mnistnet": mnistnet,
-    "vgg16": vgg16,
-    "vgg16-bn": vgg16_bn,
+    **{f"vgg{depth}": partial(vgg, depth=depth) for depth in VGGS},
+    **{f"vgg{depth}-bn": partial(vgg_bn, depth=depth) for depth in VGGS},
     "vggpp": vggpp,
+    **{f"vggpp-{depth}": partial(vggpp, depth=depth) for depth in VGGS if depth != 16},
     "wrn-16-1": partial(wide_resnet, depth=16, widening=1),
     "wrn-28-10": partial(wide_resnet, depth=28, widening=10),
     "resnet18": partial(resnet, depth=18),

@@ -1,91 +1,119 @@
-"""VGG-16 (Simonyan & Zisserman 2015), plain, batch-normalised, and the VGG++ of the paper."""
+"""VGG (Simonyan & Zisserman 2015), plain, batch-normalised, and the VGG++ of the paper."""
 
 from collections import OrderedDict
 
 import torch
 from torch import Tensor, nn
 
+from prequential.errors import PreqError, require_number
 from prequential.models.mlp import scaled
 from prequential.models.shapes import require_image
 from prequential.models.weight_standardisation import standardise_weights
 
-STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
-"""Channels of the 3×3 convolutions between one max-pooling and the next."""
+CHANNELS = (64, 128, 256, 512, 512)
+"""Of the 3×3 convolutions between one max-pooling and the next."""
+CONVOLUTIONS = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+"""How many there are, by depth, which also counts the three dense layers of the original."""
 LARGE_SIDE = 112
 """From this side on an image is large: 7×7 features and three dense layers, as in the original."""
 
 
-def vgg16(input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0, dropout: float = 0.5) -> nn.Sequential:
-    """VGG-16: thirteen 3×3 convolutions with biases and no normalisation, max-pooled five times.
+def vgg(
+    input_shape: tuple[int, ...], num_classes: int, *, depth: int = 16, width: float = 1.0, dropout: float | None = None
+) -> nn.Sequential:
+    """VGG-DEPTH: 3×3 convolutions with biases and no normalisation, max-pooled five times.
 
-    Images with a side of 112 or more get dense layers of 4096 and 4096 (with dropout) before the classes;
-    smaller ones are averaged to 512 features and have one dense layer. Names of layers and weights are
+    Images with a side of 112 or more get dense layers of 4096 and 4096 before the classes; smaller ones are averaged
+    to 512 features and have one dense layer. `dropout` stands behind each hidden dense layer of the large head
+    (0.5 unless given) and before the dense layer of the small one (none unless given). Names of layers and weights are
     those of torchvision, whose weights load at 224×224.
 
     Example:
-        >>> sum(p.numel() for p in vgg16((3, 32, 32), 10).parameters())
+        >>> sum(p.numel() for p in vgg((3, 32, 32), 10).parameters())
         14719818
     """
-    return _vgg("vgg16", input_shape, num_classes, width, dropout, normalised=False, biased=True)
+    return _vgg(f"vgg{depth}", input_shape, num_classes, depth, width, dropout, normalised=False, biased=True)
 
 
-def vgg16_bn(
-    input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0, dropout: float = 0.5
+def vgg_bn(
+    input_shape: tuple[int, ...], num_classes: int, *, depth: int = 16, width: float = 1.0, dropout: float | None = None
 ) -> nn.Sequential:
-    """VGG-16 with batch normalisation after each of its thirteen 3×3 convolutions.
+    """VGG-DEPTH with batch normalisation after each of its 3×3 convolutions.
 
     Example:
-        >>> sum(p.numel() for p in vgg16_bn((3, 32, 32), 10).parameters())
+        >>> sum(p.numel() for p in vgg_bn((3, 32, 32), 10).parameters())
         14728266
     """
-    return _vgg("vgg16-bn", input_shape, num_classes, width, dropout, normalised=True, biased=True)
+    return _vgg(f"vgg{depth}-bn", input_shape, num_classes, depth, width, dropout, normalised=True, biased=True)
 
 
-def vggpp(input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0, dropout: float = 0.5) -> nn.Sequential:
-    """VGG++ of the paper: VGG-16 with batch normalisation and weight-standardised convolutions.
+def vggpp(
+    input_shape: tuple[int, ...],
+    num_classes: int,
+    *,
+    depth: int = 16,
+    width: float = 1.0,
+    dropout: float | None = None,
+    channel_dropout: tuple[float, float] = (0.0, 0.0),
+) -> nn.Sequential:
+    """VGG++ of the paper: VGG with batch normalisation and weight-standardised convolutions.
 
-    The convolutions have no biases, which batch normalisation would take out again: 4,224 parameters fewer
-    than `vgg16_bn`, so 14,724,042 at 32×32 with 10 classes and 138,361,768 at 224×224 with 1,000.
+    The convolutions have no biases, which batch normalisation would take out again: at depth 16 that is 4,224
+    parameters fewer than `vgg_bn`, so 14,724,042 at 32×32 with 10 classes and 138,361,768 at 224×224 with 1,000.
+    `channel_dropout` drops whole channels behind every convolution but the last before a pooling: the first number up
+    to the first pooling, the second from there on. Blier & Ollivier's VGG has 0.3 and 0.4 there.
 
     Example:
         >>> sum(p.numel() for p in vggpp((3, 32, 32), 10).parameters())
         14724042
     """
-    return standardise_weights(_vgg("vggpp", input_shape, num_classes, width, dropout, normalised=True, biased=False))
+    return standardise_weights(
+        _vgg("vggpp", input_shape, num_classes, depth, width, dropout, channel_dropout, normalised=True, biased=False)
+    )
 
 
 def _vgg(
     name: str,
     input_shape: tuple[int, ...],
     num_classes: int,
+    depth: int,
     width: float,
-    dropout: float,
+    dropout: float | None,
+    channel_dropout: tuple[float, float] = (0.0, 0.0),
     *,
     normalised: bool,
     biased: bool,
 ) -> nn.Sequential:
     require_image(name, input_shape, at_least=4)
+    if depth not in CONVOLUTIONS:
+        raise PreqError(f"VGG has a depth of {', '.join(map(str, CONVOLUTIONS))}, got {depth}")
+    for share in (dropout or 0.0, *channel_dropout):
+        require_number("dropout", share, at_least=0, below=1)
     layers: list[nn.Module] = []
     channels, height, breadth = input_shape
     large = min(height, breadth) >= LARGE_SIDE
-    for stage in STAGES:
-        for size in stage:
-            layers.append(nn.Conv2d(channels, scaled(size, width), 3, padding=1, bias=biased))
-            channels = scaled(size, width)
+    for stage, size in enumerate(scaled(number, width) for number in CHANNELS):
+        dropped = channel_dropout[min(stage, 1)]
+        for num_left in reversed(range(CONVOLUTIONS[depth][stage])):
+            layers.append(nn.Conv2d(channels, size, 3, padding=1, bias=biased))
+            channels = size
             if normalised:
                 layers.append(nn.BatchNorm2d(channels))
             layers.append(nn.ReLU(inplace=True))
+            if dropped and num_left:
+                layers.append(nn.Dropout2d(dropped))
         if min(height, breadth) >= 2:
             # before ReLU: the same function, on a quarter of the values
             layers.insert(-1, nn.MaxPool2d(2))
             height, breadth = height // 2, breadth // 2
     pooled = _average_to(7 if large else 1, height, breadth)
-    head = (
-        _dense(channels * 49, scaled(4096, width), num_classes, dropout) if large else nn.Linear(channels, num_classes)
-    )
-    model = nn.Sequential(
-        OrderedDict(features=nn.Sequential(*layers), avgpool=pooled, flatten=nn.Flatten(), classifier=head)
-    )
+    model = nn.Sequential(OrderedDict(features=nn.Sequential(*layers), avgpool=pooled, flatten=nn.Flatten()))
+    if large:
+        model.classifier = _dense(channels * 49, scaled(4096, width), num_classes, 0.5 if dropout is None else dropout)
+    else:
+        if dropout:
+            model.dropout = nn.Dropout(dropout)
+        model.classifier = nn.Linear(channels, num_classes)
     _initialise(model)
     return model
 

@@ -11,7 +11,7 @@ MNIST = Recipe(
     weight_decay=1e-2,
     ema_step_size=1e-2,
     ema_warmup=False,
-    fast_statistics=False,
+    batch_statistics="averaged-twice",
     label_smoothing=1e-3,
 )
 IMAGENET = replace(MNIST, ema_step_size=3.2e-3, label_smoothing=0.01, augment=("flip", "randaugment"))

@@ -91,8 +91,9 @@ class StackedModels:
         """Weights against their gradients, then averages towards the weights."""
         self.optimizer.step(self.raw.joined(gradients))
         raw, averaged = [self.raw.flat, *self.raw.floats()], [self.averaged.flat, *self.averaged.floats()]
-        for mine, theirs in zip(averaged, raw, strict=True):
-            mine.lerp_(theirs, along(self._ema_step_sizes, mine))
+        are_raw = self.settings.common.batch_statistics == "raw"
+        for number, (mine, theirs) in enumerate(zip(averaged, raw, strict=True)):
+            mine.copy_(theirs) if number and are_raw else mine.lerp_(theirs, along(self._ema_step_sizes, mine))
 
     @torch.no_grad()
     def logits(self, inputs: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 from prequential.errors import PreqError
 from prequential.learn.recipe import Recipe
 
-SHARED = ("optimizer", "augment", "average_flips", "average_views", "ema_warmup", "fast_statistics")
+SHARED = ("optimizer", "augment", "average_flips", "average_views", "ema_warmup", "batch_statistics")
 """Settings that decide what is computed, and not only with which numbers."""
 VECTORS = (
     *("learning_rate", "full_rate_steps", "eps", "weight_decay", "momentum", "ema_step_size", "label_smoothing"),
