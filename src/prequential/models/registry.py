@@ -21,6 +21,7 @@ from prequential.models.mlp import mlp
 from prequential.models.mnistnet import mnistnet
 from prequential.models.resnet import resnet
 from prequential.models.shapes import require_image
+from prequential.models.smallconv import smallconv
 from prequential.models.vgg import vgg16, vgg16_bn, vggpp
 from prequential.models.weight_standardisation import CONVOLUTIONS, standardise_weights
 from prequential.models.wide_resnet import nearest_depth, wide_resnet
@@ -32,6 +33,7 @@ MODELS: dict[str, ModelFactory] = {
     "mlp2": partial(mlp, num_hidden=2),
     "mlp3": partial(mlp, num_hidden=3),
     "lenet": lenet,
+    "smallconv": smallconv,
     "mnistnet": mnistnet,
     "vgg16": vgg16,
     "vgg16-bn": vgg16_bn,

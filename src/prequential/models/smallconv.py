@@ -1,4 +1,4 @@
-"""MnistNet: the VGG-like network that Blier & Ollivier (2018) used for MNIST."""
+"""A small convolutional network of our own, which learns small images fast."""
 
 from torch import nn
 
@@ -6,16 +6,16 @@ from prequential.models.mlp import scaled
 from prequential.models.shapes import flat_size, require_image
 
 
-def mnistnet(
+def smallconv(
     input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0, dropout: float = 0.5
 ) -> nn.Sequential:
     """3×3 convolutions 32-32-pool-64-64-pool and a dense layer of 256, batch-normalised, with dropout.
 
     Example:
-        >>> sum(p.numel() for p in mnistnet((1, 28, 28), 10).parameters())
+        >>> sum(p.numel() for p in smallconv((1, 28, 28), 10).parameters())
         871082
     """
-    require_image("mnistnet", input_shape, at_least=4)
+    require_image("smallconv", input_shape, at_least=4)
     narrow, broad, dense = (scaled(size, width) for size in (32, 64, 256))
     layers: list[nn.Module] = []
     channels = input_shape[0]
