@@ -30,7 +30,7 @@ JOBS = {
     "lenet mi-rb": "mnist lenet --length 2048 --method mi-rb --replacement reservoir --capacity 512",
     "lenet ci-fs": "mnist lenet --length 2048 --method ci-fs --epochs 10",
     "lenet ci-cf": "mnist lenet --length 2048 --method ci-cf --epochs 10 --shrink 0.5 --perturb 0.1",
-    "mnistnet mi-rs": "mnist mnistnet --length 1025 --streams 4",
+    "smallconv mi-rs": "mnist smallconv --length 1025 --streams 4",
 }
 
 

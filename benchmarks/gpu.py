@@ -49,7 +49,7 @@ class Case:
 
 CASES = (
     Case("lenet", (1, 28, 28), 32, (), most_us=225),
-    Case("mnistnet", (1, 28, 28), 32, (), most_us=350),
+    Case("smallconv", (1, 28, 28), 32, (), most_us=350),
     Case("vggpp", (3, 32, 32), 128, ("flip",), most_us=1900),
     Case("vggpp", (3, 32, 32), 512, ("flip",), least_share=0.28),
     Case("wrn-28-10", (3, 32, 32), 128, ("flip",), least_share=0.41),

@@ -50,11 +50,11 @@ CENTRE = INSIDE | {"learning_rate": 5.5e-4, "weight_decay": 3.2e-3, "ema_step_si
 
 
 class Standardised(nn.Module):
-    """Inputs between 0 and 1 → mean 0, variance 1 over CIFAR-10, channel by channel."""
+    """Inputs between −1 and 1 → mean 0, variance 1 over CIFAR-10, channel by channel."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         mean, deviation = inputs.new_tensor([[0.491, 0.482, 0.447], [0.247, 0.243, 0.262]]).view(2, 1, 3, 1, 1)
-        standardised: Tensor = (inputs - mean) / deviation
+        standardised: Tensor = (inputs / 2 + 0.5 - mean) / deviation
         return standardised
 
 

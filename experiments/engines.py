@@ -64,7 +64,7 @@ def same_bits(device: str) -> None:
 
     def run(**more: object) -> pq.Record:
         return pq.run(
-            "mnistnet", data, METHOD, RECIPE, seed=0, device=device, engine="graph", deterministic=True, **more
+            "smallconv", data, METHOD, RECIPE, seed=0, device=device, engine="graph", deterministic=True, **more
         )
 
     one, two = run(), run()

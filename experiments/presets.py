@@ -4,7 +4,7 @@ Every run is a process of its own, all at once; each keeps its record (and check
 JSON is printed for each when it is done. Run again, the command goes on with what was stopped. A job may change
 settings of its preset, which is how the presets were found:
 
-    mnist/mnistnet/best/0?ema_step_size=0.001&augment=affine:0.7&num_streams=80&width=2
+    mnist/smallconv/best/0?ema_step_size=0.001&augment=affine:0.7&num_streams=80&width=2
 
 With --table a log of such lines becomes a table of means over seeds; nothing is run.
 """

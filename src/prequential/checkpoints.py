@@ -18,6 +18,7 @@ from torch import Tensor
 
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of, write_atomically, writing
+from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 
 KEPT = 2
 NAME = "[0-9]" * 14 + "-" + "[0-9a-f]" * 32
@@ -57,6 +58,15 @@ class Checkpoint:
             tensors = load(content)
             for key in sorted(tensors, key=lambda key: (key.rpartition(".")[0], int(key.rpartition(".")[2]))):
                 self.state.setdefault(key.rpartition(".")[0], []).append(tensors[key])
+        require_format(self._format, file)
+
+    @property
+    def _format(self) -> object:
+        return self.meta.get("format", 1)  # those of format 1 do not say so
+
+    def in_names_of_now(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """What the checkpoint says of a run."""
+        return in_names_of_now(facts, self._format)
 
     def require_tensors(self, wanted: State) -> None:
         """Refuse tensors that are not like those of this state."""
@@ -111,7 +121,7 @@ class Checkpoints:
         """Write one; when this returns, it is durable."""
         with writing(self.folder):
             self.folder.mkdir(exist_ok=True)
-        meta = meta | {"threads": torch.get_num_threads()}
+        meta = meta | {"format": FORMATS[-1], "threads": torch.get_num_threads()}
         tensors = {f"{n}.{i}": t.contiguous().cpu() for n, values in state.items() for i, t in enumerate(values)}
         content = save(tensors, {"prequential": json.dumps(meta, allow_nan=False)})
         write_atomically(self.folder / f"{num_events:014d}-{digest_of(content)}.safetensors", content)

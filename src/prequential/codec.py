@@ -26,6 +26,7 @@ from prequential.loop import execute
 from prequential.methods import Method
 from prequential.methods.rebuild import method_from_settings
 from prequential.models import ModelFactory, build, is_package_model, name_of
+from prequential.names_of_before import hint
 from prequential.presets import recipe_from_settings
 from prequential.progress import Listener
 from prequential.recorder import Recorder
@@ -202,7 +203,8 @@ def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFa
     if make_model is None and not is_package_model(name):
         raise PreqError(f"the model '{name}' is not one of the package; give it again (--model {name})")
     if make_model is not None and name_of(make_model) != name:
-        raise PreqError(f"the bitstream was made with the model '{name}', got '{name_of(make_model)}'")
+        given = name_of(make_model)
+        raise PreqError(f"the bitstream was made with the model '{name}', got '{given}'{hint(name, given)}")
     if make_model is None:
         _require_size(header, data.input_shape)
     there = header["environment"]

@@ -9,6 +9,7 @@ from prequential.checkpoints import Checkpoint, Checkpoints, DamagedError, readi
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of, read_array
 from prequential.learn.learner import Learner
+from prequential.names_of_before import hint
 from prequential.record import ARRAYS, OVER, RECORD_FILE, Record, read_facts, require_no_run, write_facts
 from prequential.record import load as load_record
 from prequential.recorder import COUNTERS, Contents, Recorder
@@ -113,7 +114,7 @@ def identity_of(facts: dict[str, Any]) -> dict[str, Any]:
 def differences(earlier: dict[str, Any], facts: dict[str, Any]) -> list[str]:
     """What keeps a run with these facts from going on with an earlier one."""
     found = [
-        f"{place} {then} then, {now} now"
+        f"{place} {then} then, {now} now{hint(then, now)}"
         for name in IDENTITY
         for place, then, now in _differences(name, earlier.get(name), facts[name])
     ]
@@ -144,7 +145,8 @@ class RunCheckpoint(Checkpoint):
     def __init__(self, file: Path) -> None:
         super().__init__(file)
         with reading():
-            self.facts, self._counters = dict(self.meta["facts"]), dict(self.meta["counters"])
+            self.facts = self.in_names_of_now(dict(self.meta["facts"]))
+            self._counters = dict(self.meta["counters"])
             self._contents = read_contents(self.meta["contents"])
 
     def require_state(self, learner: Learner) -> None:

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from prequential.errors import PreqError
 from prequential.files import bytes_of, digest_of, read_array, write_array, write_atomically
+from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.notebook import record_html, spread, to_arrow, to_pandas
 
-FORMAT = 1
+FORMAT = FORMATS[-1]
 RECORD_FILE = "record.json"
 PER_POSITION = ("nats", "uncalibrated_nats", "labels", "predicted", "confidence")
 PER_PREDICTION = ("temperature_positions", "temperatures")
@@ -197,7 +198,7 @@ def claim(path: Path) -> Path:
 
 
 def read_facts(path: Path) -> dict[str, Any]:
-    """What `record.json` says, its checksum verified."""
+    """What `record.json` says, its checksum verified, in the names of now."""
     file = path / RECORD_FILE
     try:
         sealed = json.loads(file.read_text(encoding="utf-8"))
@@ -208,15 +209,14 @@ def read_facts(path: Path) -> dict[str, Any]:
     content = sealed.get("record") if isinstance(sealed, dict) else None
     if not isinstance(content, dict) or "checksum" not in sealed:
         raise PreqError(f"{file} is not a record")
-    if content.get("format") != FORMAT:
-        raise PreqError(f"{file} has format {content.get('format')}, this version reads {FORMAT}")
+    require_format(content.get("format"), file)
     text = json.dumps(content, indent=1, ensure_ascii=False)
     if digest_of(text.encode(errors="replace")) != sealed["checksum"]:
         raise PreqError(f"{file} is damaged: its checksum does not fit its content")
     kinds = {"arrays": dict, "status": str, "length": int, "model": dict, "data": dict, "method": dict}
     if not all(isinstance(content.get(name), kind) for name, kind in kinds.items()):
         raise PreqError(f"{file} is damaged: it lacks {', '.join(kinds)}")
-    return content
+    return in_names_of_now(content, content["format"])
 
 
 def load(directory: str | Path) -> Record:

@@ -79,7 +79,7 @@ def test_the_largest_alphabet() -> None:
 
 
 GOLDEN_CONTAINER = (
-    "5052455101000000180000000400000000000000ddaebd70edce73b1ad4e2d3af3712cd6"
+    "5052455102000000180000000400000000000000ddaebd70edce73b1ad4e2d3af3712cd6"
     "50f21536142cf23a3e3e25f01ef8d5ea7b226c656e677468223a332c226e616d65223a22c3a9227d01020304"
 )
 GOLDEN_PAYLOAD = "c47fa0b28f59eb858b0d018454806ac5"
@@ -93,6 +93,10 @@ def test_golden_bytes() -> None:
     assert encoder.payload().hex() == GOLDEN_PAYLOAD
     content = Container({"length": 3, "name": "é"}, b"\x01\x02\x03\x04").to_bytes()
     assert content.hex() == GOLDEN_CONTAINER
+    of_before = content[:4] + b"\x01" + content[5:]
+    assert Container.from_bytes(of_before) == Container.from_bytes(content), "formats 1 and 2 differ in names alone"
+    with pytest.raises(PreqError, match="the bitstream has format 3, this version reads 1 and 2"):
+        Container.from_bytes(content[:4] + b"\x03" + content[5:])
 
 
 @pytest.mark.parametrize("method", METHODS, ids=IDS)

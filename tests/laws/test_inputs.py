@@ -201,8 +201,8 @@ def test_only_training_sees_the_training_view() -> None:
     ],
 )
 def test_batch_statistics_are_averaged_once(recipe: pq.Recipe, momentum: float) -> None:
-    learner = Learner("mnistnet", pictures(16, side=16), recipe, seed=0, width=0.1)
+    learner = Learner("smallconv", pictures(16, side=16), recipe, seed=0, width=0.1)
     layers = [layer for layer in learner.model.modules() if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d)]
     assert {layer.momentum for layer in layers} == {momentum}
-    untouched = build("mnistnet", (1, 16, 16), 3, width=0.1)
+    untouched = build("smallconv", (1, 16, 16), 3, width=0.1)
     assert {m.momentum for m in untouched.modules() if isinstance(m, nn.BatchNorm2d)} == {0.1}

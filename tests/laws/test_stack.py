@@ -22,12 +22,13 @@ from prequential.learn.learner import Learner
 from prequential.loop import execute
 from prequential.models.mlp import mlp
 from prequential.models.mnistnet import mnistnet
+from prequential.models.smallconv import smallconv
 from prequential.models.vgg import vggpp
 from prequential.plan import Plan
 from prequential.progress import Pruned
 from prequential.recorder import Recorder
 from prequential.stack import programs as stack_programs
-from prequential.stack.dropout import HashedDropout, dropout_keys
+from prequential.stack.dropout import HashedDropout, dropout_keys, hash_dropout
 from prequential.stack.learner import StackedLearner
 from prequential.stack.recorder import StackRecorder
 from prequential.stack.run import StackInterrupted, run_stack
@@ -44,6 +45,10 @@ calm = partial(tiny, dropout=0.0)
 
 def small_mlp(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     return mlp(input_shape, num_classes, width=0.1, dropout=0.0)
+
+
+def small_smallconv(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    return smallconv(input_shape, num_classes, width=0.125, dropout=0.0)
 
 
 def small_mnistnet(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
@@ -89,7 +94,9 @@ def assert_close(found: Recorder, wanted: Recorder, tolerance: float = 1e-9) -> 
 
 
 @pytest.mark.parametrize(
-    "model", ["lenet", small_mlp, small_mnistnet, small_vggpp], ids=["lenet", "mlp", "mnistnet", "vggpp"]
+    "model",
+    ["lenet", small_mlp, small_smallconv, small_mnistnet, small_vggpp],
+    ids=["lenet", "mlp", "smallconv", "mnistnet", "vggpp"],
 )
 def test_a_stack_of_one_is_the_plain_engine(mnist: ArraySequence, model: Any) -> None:
     data, method = mnist.take(256).without_heldout(), pq.ReplayStreams(num_streams=2)
@@ -121,9 +128,9 @@ def test_every_setting_is_each_members_own(mnist: ArraySequence, common: dict[st
         pq.Recipe(**common, learning_rate=1e-2, weight_decay=2.0, eps=1e-2, momentum=0.5),
     ]
     data, method = mnist.take(96).without_heldout(), pq.ReplayStreams(num_streams=2, batch_size=16)
-    stacked = together(small_mnistnet, data, method, recipes, [5, 6, 7])
+    stacked = together(small_smallconv, data, method, recipes, [5, 6, 7])
     for member, recipe, seed in zip(stacked, recipes, [5, 6, 7], strict=True):
-        assert_close(member, alone(small_mnistnet, data, method, recipe, seed), 1e-6)
+        assert_close(member, alone(small_smallconv, data, method, recipe, seed), 1e-6)
 
 
 MEMBERS = [(pq.Recipe(learning_rate=rate, ema_step_size=step), seed)
@@ -215,6 +222,18 @@ def test_whole_channels_are_dropped_together() -> None:
     out = HashedDropout(0.5, whole_channels=True)(torch.ones(40, 8, 3, 3)).flatten(2)
     assert bool((out.amin(2) == out.amax(2)).all())
     assert 0.3 < float((out[..., 0] == 0).float().mean()) < 0.7
+
+
+def test_a_stack_drops_the_channels_of_mnistnet_as_a_whole(mnist: ArraySequence) -> None:
+    model = mnistnet((1, 28, 28), 10, width=0.1)
+    hashed = [layer for name in hash_dropout(model) if isinstance(layer := model.get_submodule(name), HashedDropout)]
+    assert [(layer.whole_channels, layer.p) for layer in hashed] == [(True, 0.3)] + 3 * [(True, 0.4)] + 3 * [
+        (False, 0.5)
+    ]
+    data, method = mnist.take(96).without_heldout(), pq.ReplayStreams(num_streams=1, batch_size=16)
+    narrow = partial(mnistnet, width=0.1)
+    both = together(narrow, data, method, [pq.Recipe(), pq.Recipe(learning_rate=1e-3)], [1, 2])
+    assert_close(both[0], together(narrow, data, method, [pq.Recipe()], [1])[0], 1e-6)
 
 
 class Twice(nn.Module):

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,14 @@ import pytest
 import prequential as pq
 from prequential import cli
 from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
+from prequential.cli.show import print_result
 from prequential.cli.source import OPTIONS
 from prequential.data.sources.request import DataOptions
 from prequential.errors import PreqError
 from prequential.methods import METHODS
 from prequential.presets import PRESETS, Preset, find_preset
 
+from ..records import made_record
 from .test_imports import BLOCK_TORCH
 from .test_run import AGREED_KEYS
 from .test_sources import folder_of
@@ -255,6 +257,25 @@ def test_plan_tells_the_cost_of_the_run_before_it_is_made(extra: list[str], caps
     assert 0 < plan["seconds"] < 100 * run["seconds"] + 10
     assert preq("plan", "--data", "mnist", "--model", "mlp2", *flags[: -1 - len(extra)], *extra) == 0
     assert "FLOPs, about" in capsys.readouterr().out.replace("held-out data)", "FLOPs")
+
+
+@pytest.mark.parametrize(("model", "told"), [("mnistnet", True), ("smallconv", False)])
+def test_what_must_be_known_of_a_published_figure_stands_below_it(
+    model: str, told: bool, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    record = made_record([0.05] * 60_000, num_classes=10, method={"name": "ci-fs"})
+    facts = {"device": "cpu", "threads": 1}
+    print_result(replace(
+        record, model=record.model | {"name": model}, data=record.data | {"name": "mnist"}, environment=facts, path=None
+    ))  # fmt: skip
+    out = capsys.readouterr().out
+    assert ("2,800" in out) == told
+    note = (
+        "Blier & Ollivier 2018: by their script, training images are shifted by up to ±20 % and flipped; training stops"
+    )
+    assert (note in " ".join(out.split())) == told
+    assert max(len(line) for line in out.splitlines()) <= 80
 
 
 def test_plan_works_without_torch() -> None:

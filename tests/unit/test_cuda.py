@@ -30,12 +30,13 @@ def test_recorded_steps_draw_the_dropout_of_eager_ones() -> None:
     np.testing.assert_allclose(graphed, eager, rtol=1e-2, atol=1e-3)
 
 
-def test_the_same_bits_again_and_streamed(mnist: ArraySequence, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("model", ["smallconv", "mnistnet"])
+def test_the_same_bits_again_and_streamed(mnist: ArraySequence, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = mnist.take(400).without_heldout()
-    one, two = (nats("mnistnet", data, deterministic=True) for _ in range(2))
+    one, two = (nats(model, data, deterministic=True) for _ in range(2))
     assert one.tobytes() == two.tobytes()
     monkeypatch.setattr("prequential.learn.feed.SHARE", 0.0)
-    assert nats("mnistnet", data, deterministic=True).tobytes() == one.tobytes()
+    assert nats(model, data, deterministic=True).tobytes() == one.tobytes()
 
 
 def test_labels_come_back(mnist: ArraySequence) -> None:

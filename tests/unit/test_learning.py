@@ -219,7 +219,8 @@ def test_flops_are_those_of_the_layers_times_the_counts() -> None:
 
 
 @pytest.mark.parametrize(("name", "parameters"), [("mlp1", 407_050), ("mlp2", 669_706), ("mlp3", 932_362),
-                                                  ("lenet", 61_706), ("mnistnet", 871_082)])  # fmt: skip
+                                                  ("lenet", 61_706), ("smallconv", 871_082),
+                                                  ("mnistnet", 1_307_754)])  # fmt: skip
 def test_models_have_their_known_sizes_and_obey_the_laws(name: str, parameters: int) -> None:
     from prequential.testing import check_model
 
@@ -227,7 +228,7 @@ def test_models_have_their_known_sizes_and_obey_the_laws(name: str, parameters: 
     count = {w: sum(p.numel() for p in build(name, (1, 28, 28), 10, width=w).parameters()) for w in (0.25, 1, 2)}
     assert count[1] == parameters
     assert count[0.25] < count[1] < count[2]
-    assert set(MODELS) >= {"mlp1", "mlp2", "mlp3", "lenet", "mnistnet"}
+    assert set(MODELS) >= {"mlp1", "mlp2", "mlp3", "lenet", "smallconv", "mnistnet"}
 
 
 def test_the_machine() -> None:

@@ -25,6 +25,7 @@ from prequential.learn.learner import Learner
 from prequential.learn.randomness import DrawDetector, seeded
 from prequential.models import MODELS, build, find_factory, is_package_model, name_of, standardise_weights, summary_of
 from prequential.models.deit import Block, deit, deit_tiny
+from prequential.models.mnistnet import mnistnet
 from prequential.models.resnet import BasicBlock, Bottleneck, resnet
 from prequential.models.vgg import UnevenAverage
 from prequential.models.weight_standardisation import CONVOLUTIONS, StandardisedWeight
@@ -94,7 +95,7 @@ def test_models_have_their_known_sizes(name: str, input_shape: tuple[int, ...], 
 
 def test_the_list_of_models() -> None:
     assert " ".join(MODELS) == (
-        "mlp1 mlp2 mlp3 lenet mnistnet vgg16 vgg16-bn vggpp wrn-16-1 wrn-28-10 "
+        "mlp1 mlp2 mlp3 lenet smallconv mnistnet vgg16 vgg16-bn vggpp wrn-16-1 wrn-28-10 "
         "resnet18 resnet34 resnet50 resnet101 deit-s deit-tiny"
     )
 
@@ -131,7 +132,9 @@ def test_models_obey_the_laws_in_single_precision(name: str) -> None:
     check_model(name, GREY, 10)
 
 
-@pytest.mark.parametrize("name", [*NARROW, "wrn-16-1", "mnistnet-ws", "vgg16-ws", "resnet50-ws", "deit-tiny-ws"])
+@pytest.mark.parametrize(
+    "name", [*NARROW, "wrn-16-1", "smallconv-ws", "mnistnet-ws", "vgg16-ws", "resnet50-ws", "deit-tiny-ws"]
+)
 def test_every_model_trains_on_small_batches(name: str) -> None:
     data = pictures(16)
     recipe = pq.Recipe(learning_rate=1e-3, ema_step_size=1.0)
@@ -179,6 +182,48 @@ def test_uneven_averages_are_those_of_adaptive_pooling(side: int, height: int, b
     features = random(2, 3, height, breadth)
     ours = UnevenAverage(side, height, breadth).double()(features)
     torch.testing.assert_close(ours, F.adaptive_avg_pool2d(features, side), atol=1e-7, rtol=1e-6)
+
+
+def test_mnistnet_has_the_layers_of_blier_and_ollivier() -> None:
+    def block(channels: int, size: int) -> list[str]:
+        return [f"Conv2d {channels} {size} (3, 3) (1, 1) biased", f"BatchNorm2d {size}", "ReLU"]
+
+    def described(layer: nn.Module) -> str:
+        name = type(layer).__name__
+        match layer:
+            case nn.Conv2d():
+                sizes = f"{layer.in_channels} {layer.out_channels} {layer.kernel_size} {layer.padding}"
+                return f"{name} {sizes} {'plain' if layer.bias is None else 'biased'}"
+            case nn.BatchNorm2d():
+                return f"{name} {layer.num_features}"
+            case nn.Linear():
+                return f"{name} {layer.in_features} {layer.out_features}"
+            case nn.Dropout() | nn.Dropout2d():
+                return f"{name} {layer.p}"
+            case nn.MaxPool2d():
+                return f"{name} {layer.kernel_size}"
+        return name
+
+    wanted, channels = [], 1
+    for size, rate in [(32, 0.3), (64, 0.4), (128, 0.4), (256, 0.4)]:
+        wanted += [*block(channels, size), f"Dropout2d {rate}", *block(size, size), "MaxPool2d 2"]
+        channels = size
+    wanted += ["Flatten", "Dropout 0.5", "Linear 256 256", "Dropout 0.5", "Linear 256 256", "Dropout 0.5"]
+    assert [described(layer) for layer in build("mnistnet", GREY, 10).children()] == [*wanted, "Linear 256 10"]
+    calm = mnistnet(GREY, 10, width=0.1, dropout=0.0)
+    assert all(layer.p == 0 for layer in calm if isinstance(layer, nn.Dropout | nn.Dropout2d))
+
+
+@pytest.mark.parametrize("input_shape", [(1, 16, 16), (3, 17, 31), (2, 45, 33), (1, 28, 28)])
+def test_mnistnet_takes_images_of_any_size_from_16_pixels_on(input_shape: tuple[int, ...]) -> None:
+    model = build("mnistnet", input_shape, 7, width=0.1)
+    assert model(torch.zeros(2, *input_shape)).shape == (2, 7)
+
+
+@pytest.mark.parametrize("input_shape", [(1, 15, 28), (1, 28, 15), (1, 8, 8), (28, 28), (784,)])
+def test_mnistnet_refuses_what_cannot_be_halved_four_times(input_shape: tuple[int, ...]) -> None:
+    with pytest.raises(PreqError, match=r"mnistnet takes images \(channels, height, width\) of at least 16×16, got"):
+        build("mnistnet", input_shape, 10)
 
 
 @pytest.mark.parametrize("side", [28, 32, 64, 111, 112, 224, 256])

@@ -301,7 +301,7 @@ def test_broken_records_are_named(tmp_path: Path) -> None:
         ("{", "is damaged"),
         ("[]", "is not a record"),
         ('{"format": 9}', "is not a record"),
-        ('{"checksum": "", "record": {"format": 9}}', "has format 9, this version reads 1"),
+        ('{"checksum": "", "record": {"format": 9}}', "has format 9, this version reads 1 and 2"),
         (facts.read_text().replace('"length": 50', '"length": 49'), "its checksum does not fit its content"),
     ]:
         facts.write_text(text)

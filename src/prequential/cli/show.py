@@ -78,6 +78,8 @@ def print_result(record: Record) -> None:
         table.add_row(name, ours, *([theirs] if row is not None else []))
     console = Console(file=sys.stdout)
     console.print(table)
+    if row is not None and row.note:
+        console.print(Text(f"{row.label}: {row.note}."))
     kept = f"record: {record.path}" if record.path else "the record was not kept; --out DIR keeps it"
     console.print(kept, markup=False, highlight=False, soft_wrap=True)
 

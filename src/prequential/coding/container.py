@@ -7,9 +7,10 @@ from typing import Any
 
 from prequential.errors import PreqError
 from prequential.files import digest_of
+from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 
 MAGIC = b"PREQ"
-VERSION = 1
+VERSION = FORMATS[-1]
 MOST_HEADER_BYTES = 1 << 24
 _PREFIX = struct.Struct("<4sB3xIQ16s16s")
 
@@ -34,12 +35,11 @@ class Container:
 
     @classmethod
     def from_bytes(cls, content: bytes, name: str = "the bitstream") -> "Container":
-        """Read a file back, its checksum verified before anything in it is believed."""
+        """Read a file back, its checksum verified before anything in it is believed; the header in the names of now."""
         if len(content) < _PREFIX.size or content[:4] != MAGIC:
             raise PreqError(f"{name} is not a bitstream of preq: it begins with {content[:4].hex() or 'nothing'}")
         _, version, header_size, payload_size, *digests = _PREFIX.unpack_from(content)
-        if version != VERSION:
-            raise PreqError(f"{name} has format version {version}, this version reads {VERSION}")
+        require_format(version, name)
         if header_size > MOST_HEADER_BYTES or len(content) != _PREFIX.size + header_size + payload_size:
             raise PreqError(
                 f"{name} is damaged: {len(content)} bytes, its prefix says {_PREFIX.size + header_size + payload_size}"
@@ -57,4 +57,4 @@ class Container:
             raise PreqError(f"{name} is damaged: its header is not JSON ({error})") from None
         if not isinstance(header, dict):
             raise PreqError(f"{name} is damaged: its header is not an object")
-        return cls(header, parts[1])
+        return cls(in_names_of_now(header, version), parts[1])

@@ -5,31 +5,48 @@ from torch import nn
 from prequential.models.mlp import scaled
 from prequential.models.shapes import flat_size, require_image
 
+PAIRS = ((32, 0.6), (64, 0.8), (128, 0.8), (256, 0.8))
+"""Channels of each pair of convolutions, and its share of the dropout between the two."""
+DENSE = 256
+
 
 def mnistnet(
     input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0, dropout: float = 0.5
 ) -> nn.Sequential:
-    """3×3 convolutions 32-32-pool-64-64-pool and a dense layer of 256, batch-normalised, with dropout.
+    """Blier & Ollivier's 3×3 convolutions 32-32-64-64-128-128-256-256, batch-normalised, with dropout of channels.
+
+    Theirs, by their script, are the layers and their order, the rates and the biases; between the dense layers there
+    is nothing but dropout. Initial weights and constants of batch normalisation are PyTorch's instead of Keras's;
+    `width`, other rates and images of other sizes are ours. They train with shifts of up to ±20 % and flips, which
+    here are no part of a network but of a recipe (`augment`).
+
+    Args:
+        input_shape: of images with at least 16×16 pixels, which are halved four times.
+        num_classes: of the labels.
+        width: scales channels and dense layers.
+        dropout: the rate before each dense layer. Between the convolutions of a pair whole channels are dropped, at
+            0.6 of it in the first pair and at 0.8 in the others: at 0.3 and 0.4.
 
     Example:
         >>> sum(p.numel() for p in mnistnet((1, 28, 28), 10).parameters())
-        871082
+        1307754
     """
-    require_image("mnistnet", input_shape, at_least=4)
-    narrow, broad, dense = (scaled(size, width) for size in (32, 64, 256))
+    require_image("mnistnet", input_shape, at_least=16)
     layers: list[nn.Module] = []
-    channels = input_shape[0]
-    for stage in (narrow, broad):
-        for _ in range(2):
-            layers += [nn.Conv2d(channels, stage, 3, padding=1, bias=False), nn.BatchNorm2d(stage), nn.ReLU()]
-            channels = stage
-        layers += [nn.MaxPool2d(2), nn.Dropout(dropout / 2)]
+    channels, dense = input_shape[0], scaled(DENSE, width)
+    for size, share in PAIRS:
+        stage = scaled(size, width)
+        layers += [nn.Conv2d(channels, stage, 3, padding=1), nn.BatchNorm2d(stage), nn.ReLU()]
+        layers += [nn.Dropout2d(share * dropout)]
+        layers += [nn.Conv2d(stage, stage, 3, padding=1), nn.BatchNorm2d(stage), nn.ReLU(), nn.MaxPool2d(2)]
+        channels = stage
     features = nn.Sequential(*layers, nn.Flatten())
     return nn.Sequential(
         *features,
-        nn.Linear(flat_size(features, input_shape), dense, bias=False),
-        nn.BatchNorm1d(dense),
-        nn.ReLU(),
+        nn.Dropout(dropout),
+        nn.Linear(flat_size(features, input_shape), dense),
+        nn.Dropout(dropout),
+        nn.Linear(dense, dense),
         nn.Dropout(dropout),
         nn.Linear(dense, num_classes),
     )

@@ -21,6 +21,7 @@ from prequential.models.mlp import mlp
 from prequential.models.mnistnet import mnistnet
 from prequential.models.resnet import resnet
 from prequential.models.shapes import require_image
+from prequential.models.smallconv import smallconv
 from prequential.models.vgg import CONVOLUTIONS as VGGS
 from prequential.models.vgg import vgg, vgg_bn, vggpp
 from prequential.models.weight_standardisation import CONVOLUTIONS, standardise_weights
@@ -33,6 +34,7 @@ MODELS: dict[str, ModelFactory] = {
     "mlp2": partial(mlp, num_hidden=2),
     "mlp3": partial(mlp, num_hidden=3),
     "lenet": lenet,
+    "smallconv": smallconv,
     "mnistnet": mnistnet,
     **{f"vgg{depth}": partial(vgg, depth=depth) for depth in VGGS},
     **{f"vgg{depth}-bn": partial(vgg_bn, depth=depth) for depth in VGGS},

@@ -49,7 +49,7 @@ PAPER = (
         settings=replays(50, 32),
         reached=(
             on_h200(3574, "mnist lenet --preset paper"),
-            on_h200(2186, "mnist mnistnet --preset paper"),
+            on_h200(2186, "mnist smallconv --preset paper"),
         ),
     ),
 )

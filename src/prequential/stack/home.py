@@ -152,7 +152,7 @@ class StackCheckpoint(Checkpoint):
         super().__init__(file)
         with reading():
             members = [str(name) for name in self.meta["members"]]
-            self.facts = [dict(facts) for facts in self.meta["facts"]]
+            self.facts = [self.in_names_of_now(dict(facts)) for facts in self.meta["facts"]]
             self._counters = dict(self.meta["counters"])
             self._contents = [read_contents(contents) for contents in self.meta["contents"]]
             self.is_evaluated = bool(self.meta["evaluate"])

@@ -10,11 +10,12 @@ from typing import Any
 
 from prequential.errors import PreqError
 from prequential.files import digest_of, write_atomically
+from prequential.names_of_before import FORMATS, hint, in_names_of_now, require_format
 from prequential.record import OVER, read_facts
 from prequential.sweep.storage import STUDY_FILE, without_password
 from prequential.sweep.study import new_mark
 
-FORMAT = 1
+FORMAT = FORMATS[-1]
 SWEEP_FILE = "sweep.json"
 
 
@@ -48,7 +49,8 @@ class SweepHome:
             strangers = sorted(file.name for file in directory.iterdir() if not file.name.startswith((".", "lock")))
             if strangers:
                 raise PreqError(f"{directory} is not empty (it has {strangers[0]}); choose another directory")
-            digest = digest_of(json.dumps(facts, sort_keys=True).encode())[:12]
+            named = {"format": FORMAT, **facts}  # what shares a storage must mean the same by a name
+            digest = digest_of(json.dumps(named, sort_keys=True).encode())[:12]
             study, new_in = f"{facts['model']} {facts['method'].get('name', '')} {digest}", directory
             mark = new_mark(directory)
         home = cls(mark, study, without_password(storage), trials, facts, new_in)
@@ -61,9 +63,10 @@ class SweepHome:
         file = directory / SWEEP_FILE
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
-            if content["format"] != FORMAT:
-                raise PreqError(f"{file} has format {content['format']}, this version reads {FORMAT}")
-            return cls(*(content[name] for name in ("mark", "study", "storage", "trials", "settings")))
+            require_format(content["format"], file)
+            facts = in_names_of_now(dict(content["settings"]), content["format"])
+            mark, study, storage, trials = (content[name] for name in ("mark", "study", "storage", "trials"))
+            return cls(mark, study, storage, trials, facts)
         except OSError as error:
             raise PreqError(f"{directory} holds no sweep: {SWEEP_FILE} cannot be read ({error.strerror})") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -112,4 +115,4 @@ def _differences(place: str, then: object, now: object) -> Iterator[str]:
         for key in dict.fromkeys([*then, *now]):
             yield from _differences(f"{place}.{key}" if place else key, then.get(key), now.get(key))
     elif then != now:
-        yield f"{place} {then} then, {now} now"
+        yield f"{place} {then} then, {now} now{hint(then, now)}"

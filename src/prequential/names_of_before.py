@@ -1,0 +1,67 @@
+"""What files of format 1 call by another name than we do now. No torch.
+
+A name that comes to mean something else raises the format, and what it meant goes into a table here. Records,
+checkpoints, bitstreams and sweeps are translated where they are read, so that nothing else knows names of before.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from prequential.errors import PreqError
+
+FORMATS = (1, 2)
+"""Of records, checkpoints, bitstreams and sweeps: those that are read. The last is written."""
+
+MODELS = {
+    "mnistnet": "smallconv",
+    "mnistnet-ws": "smallconv-ws",
+    "prequential.models.mnistnet:mnistnet": "prequential.models.smallconv:smallconv",
+}
+"""In format 1 `mnistnet` is our small network; from format 2 on it is that of Blier & Ollivier (2018)."""
+
+
+def require_format(found: object, where: object) -> None:
+    """Refuse a file of a format that this version does not read."""
+    if found not in FORMATS:
+        raise PreqError(f"{where} has format {found}, this version reads {' and '.join(map(str, FORMATS))}")
+
+
+def in_names_of_now(facts: Mapping[str, Any], file_format: object) -> dict[str, Any]:
+    """A copy of what a file says of a run or a sweep, in the names of now; the given facts stay as they are.
+
+    Args:
+        facts: of a record, a checkpoint or a sweep, or the header of a bitstream.
+        file_format: of the file.
+
+    Example:
+        >>> in_names_of_now({"model": {"name": "mnistnet", "width": 1.0}, "length": 64}, 1)
+        {'model': {'name': 'smallconv', 'width': 1.0}, 'length': 64}
+        >>> in_names_of_now({"model": "mnistnet"}, 2)
+        {'model': 'mnistnet'}
+    """
+    parts = PARTS if file_format == 1 else {}
+    return {name: parts[name](value) if name in parts else value for name, value in facts.items()}
+
+
+def hint(then: object, now: object) -> str:
+    """What to add to a difference, where somebody goes on by the old name with what has a new one; else nothing.
+
+    Example:
+        >>> hint("smallconv", "mnistnet")
+        ' (what was called mnistnet before is smallconv now)'
+        >>> hint("lenet", "mnistnet")
+        ''
+    """
+    is_renamed = isinstance(now, str) and MODELS.get(now) == then
+    return f" (what was called {now} before is {then} now)" if is_renamed else ""
+
+
+def _model(model: Any) -> Any:
+    """A sweep gives the name alone, other files an object that has one; anything else is for others to refuse."""
+    if isinstance(model, Mapping) and "name" in model:
+        return {**model, "name": _model(model["name"])}
+    return MODELS.get(model, model) if isinstance(model, str) else model
+
+
+PARTS: dict[str, Callable[[Any], Any]] = {"model": _model}
+"""How each part of the facts of format 1 is translated."""
