@@ -470,6 +470,26 @@ def test_what_is_said_of_a_sweep_that_found_little(finished: Path, tmp_path: Pat
     assert "held-out" not in said
 
 
+@pytest.mark.parametrize(
+    ("more", "widths"),
+    [((), None), (("--stack", "2", "--grid", "2"), {0.25, 4.0}), (("--width", "1"), set())],
+    ids=["one by one", "stacked", "width given"],
+)
+def test_the_sweeps_of_pareto_fronts_draw_the_width(
+    tmp_path: Path, more: tuple[str, ...], widths: set[float] | None
+) -> None:
+    flags = f"sweep mnist lenet --space mnist-pareto --streams 1 --length 64 --trials 4 --seed 1 --out {tmp_path / 's'}"
+    assert main([*flags.split(), *more]) == 0
+    summary = summarise(tmp_path / "s")
+    assert summary.counts["finished"] == 4
+    found = {trial.settings["width"] for trial in summary.trials if "width" in trial.settings}
+    assert found == widths if widths is not None else len(found) == 4 and min(found) >= 0.25 and max(found) <= 4
+    for record in summary.records():
+        assert record.model["width"] in (found or {1.0})
+    if found:
+        assert len({record.model["num_parameters"] for record in summary.records()}) == len(found)
+
+
 def command(tmp_path: Path, *more: str) -> list[str]:
     (tmp_path / "mine.py").write_text(FILE)
     flags = (
