@@ -24,6 +24,7 @@ from prequential.cli.sweep_table import print_summary
 from prequential.errors import PreqError
 from prequential.progress import Progress, Pruned
 from prequential.record import Record
+from prequential.settings import settings_of
 from prequential.signals import StopRequest
 from prequential.sweep import Choice, LogUniform, SweepInterrupted, SweepProgress, Uniform, summarise
 from prequential.sweep.claims import Claim, Outcome
@@ -454,6 +455,28 @@ def test_show_prints_a_table_or_one_object(finished: Path, capsys: Any) -> None:
     assert "holds no sweep" in capsys.readouterr().err
     assert main(["sweep", "show", str(finished), "--top", "-1"]) == 2
     assert "--top must be a whole number of at least 1, got -1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("method", "head"),
+    [
+        (pq.ReplayStreams(), "streams"),
+        (pq.ReplayBuffer(), "replays"),
+        (pq.ChunksFromScratch(), "epochs"),
+        (pq.ChunksFineTuned(), "epochs"),
+        (pq.FullDataset(), "epochs"),
+    ],
+    ids=lambda each: getattr(each, "name", each),
+)
+def test_passes_over_the_past_are_called_as_the_method_has_them(
+    finished: Path, capsys: Any, method: Any, head: str
+) -> None:
+    summary = summarise(finished)
+    print_summary(replace(summary, facts={**summary.facts, "method": settings_of(method)}), 2)
+    table, _, said = capsys.readouterr().out.partition("trials:")
+    importance = next(line for line in said.splitlines() if line.startswith("importance:"))
+    for name in ("streams", "replays", "epochs", "num_"):
+        assert (name in table) == (name in importance) == (name == head)
 
 
 def test_what_is_said_of_a_sweep_that_found_little(finished: Path, tmp_path: Path, capsys: Any) -> None:
