@@ -49,7 +49,21 @@ def test_the_temperature_starts_at_one() -> None:
     assert float(functional.temperature(torch.tensor(functional.INITIAL_BETA))) == pytest.approx(1, abs=1e-7)
 
 
-def test_warm_up_averages_over_all_steps_so_far() -> None:
+def test_warm_up_looks_back_over_the_last_fifth_of_the_steps() -> None:
+    n = 400
+    weights = np.zeros(n)
+    for m in range(1, n + 1):  # the average of unit vectors shows what each step counts
+        weights *= 1 - functional.ema_step_size(0.01, m, warmup=True)
+        weights[m - 1] += functional.ema_step_size(0.01, m, warmup=True)
+    wanted = [math.comb(m - 1, 4) / math.comb(n, 5) for m in range(1, n + 1)]
+    assert weights == pytest.approx(np.array(wanted), abs=1e-12)
+    assert weights[-1] == pytest.approx(5 / n)
+    assert (weights * np.arange(n)[::-1]).sum() == pytest.approx((n - 5) / 6)
+    assert weights[-n // 5 :].sum() == pytest.approx(2 / 3, abs=0.01)
+    assert weights[-n // 8 :].sum() == pytest.approx(1 / 2, abs=0.02)
+
+
+def test_the_warm_up_ends_at_the_step_size_asked_for() -> None:
     steps = [functional.ema_step_size(0.01, n, warmup=True) for n in range(1, 2000)]
     assert steps[:5] == [1.0] * 5
     assert steps[99] == 0.05

@@ -439,6 +439,7 @@ def test_show_prints_a_table_or_one_object(finished: Path, capsys: Any) -> None:
     words_of_each_line = (
         "5 trials: 5 finished",
         "bootstrap 95 % interval of the best",
+        "nats (one-sided: none of its samples can be below the best found)",
         "importance:",
         "of choosing",
         "FLOPs",

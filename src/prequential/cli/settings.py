@@ -101,7 +101,7 @@ class RecipeFlags:
     no_ema_warmup: Annotated[bool, UNSET] = False
     """Start the average slowly, as the paper does."""
     slow_statistics: Annotated[bool, UNSET] = False
-    """Average batch-norm statistics twice, by each layer and by the EMA, as the paper does."""
+    """Average batch-norm statistics twice, by each layer and by the EMA, as --preset paper does."""
     label_smoothing: Annotated[Number, default(DEFAULT.label_smoothing)] = None
     """Smoothing of the training targets."""
     augment: Annotated[Words, default("none")] = None

@@ -15,6 +15,8 @@ from prequential.sweep.spaces import own_name
 WIDTH_OF_FILES = 160
 """Columns of a table that goes into a file or a pipe."""
 
+ONE_SIDED = "one-sided: none of its samples can be below the best found"
+
 
 def print_summary(summary: Summary, top: int) -> None:
     """The best trials as a table, and below it what they cost and which settings mattered."""
@@ -60,7 +62,7 @@ def _lines(summary: Summary) -> list[str]:
     if summary.interval is not None:
         low, high = summary.interval
         upper = f"{high:,.1f} nats" if math.isfinite(high) else "∞: too few trials ran to their end"
-        lines.append(f"bootstrap 95 % interval of the best: {low:,.1f} … {upper}")
+        lines.append(f"bootstrap 95 % interval of the best: {low:,.1f} … {upper} ({ONE_SIDED})")
     if summary.importance:
         parts = sorted(summary.importance.items(), key=lambda item: -item[1])
         lines.append("importance: " + ", ".join(f"{_head(name, summary)} {share:.0%}" for name, share in parts))
