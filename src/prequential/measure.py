@@ -29,8 +29,11 @@ def bootstrap_best(
     """The bootstrap interval of the best codelength of a sweep, as in the paper's figures.
 
     The trials are drawn again, with replacement, as many as there were; the minimum of each such sample is what
-    another sweep of that size might have found. The interval holds the middle `level` of these minima; both ends are
-    codelengths that were measured. It does not depend on the order of the trials.
+    such a sweep might have found. The interval holds the middle `level` of these minima; both ends are codelengths that
+    were measured. It does not depend on the order of the trials.
+
+    It is one-sided: no sample can be below the best that was found, and 63 in 100 hold it, so that the lower end is
+    that best. The upper end tells how far the result hangs on a few lucky trials, not how much more there is to gain.
 
     Args:
         codelengths: of the trials, infinity for those that diverged.

@@ -36,6 +36,8 @@ def in_names_of_now(facts: Mapping[str, Any], file_format: object) -> dict[str, 
     Example:
         >>> in_names_of_now({"model": {"name": "mnistnet", "width": 1.0}, "length": 64}, 1)
         {'model': {'name': 'smallconv', 'width': 1.0}, 'length': 64}
+        >>> in_names_of_now({"recipe": {"eps": 0.1, "fast_statistics": False}}, 1)
+        {'recipe': {'eps': 0.1, 'batch_statistics': 'averaged-twice'}}
         >>> in_names_of_now({"model": "mnistnet"}, 2)
         {'model': 'mnistnet'}
     """
@@ -63,5 +65,14 @@ def _model(model: Any) -> Any:
     return MODELS.get(model, model) if isinstance(model, str) else model
 
 
-PARTS: dict[str, Callable[[Any], Any]] = {"model": _model}
+def _recipe(settings: Any) -> Any:
+    """Of a run, or of the space of a sweep, whose values may be anything a file can hold."""
+    if not isinstance(settings, Mapping) or not isinstance(settings.get("fast_statistics"), bool):
+        return settings
+    kind = "averaged" if settings["fast_statistics"] else "averaged-twice"
+    return {("batch_statistics" if n == "fast_statistics" else n): (kind if n == "fast_statistics" else v)
+            for n, v in settings.items()}  # fmt: skip
+
+
+PARTS: dict[str, Callable[[Any], Any]] = {"model": _model, "recipe": _recipe, "space": _recipe}
 """How each part of the facts of format 1 is translated."""

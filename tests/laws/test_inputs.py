@@ -198,6 +198,7 @@ def test_only_training_sees_the_training_view() -> None:
         (pq.Recipe(), 1.0),
         (pq.Recipe(batch_statistics="averaged-twice"), 0.1),
         (pq.Recipe(ema_step_size=0.5), 0.1),
+        (pq.Recipe(batch_statistics="raw"), 0.1),
     ],
 )
 def test_batch_statistics_are_averaged_once(recipe: pq.Recipe, momentum: float) -> None:

@@ -19,12 +19,13 @@ from prequential.report.plots.against import find_reference
 from prequential.report.plots.ages import age_edges, count_ages, expected_ages, trained_at
 from prequential.report.plots.calibration import temperature_line
 from prequential.report.plots.chosen import choose, settings_of_runs
-from prequential.report.plots.lines import cumulative_lines, loss_lines, regret_lines
+from prequential.report.plots.lines import cumulative_lines, error_lines, loss_lines, regret_lines
 from prequential.report.plots.reliability import nats_saved, reliability
 from prequential.report.plots.thinning import columns, kept
 from prequential.report.plots.windows import growing_windows, rolling_windows, windows
 
 from ..conftest import blobs
+from ..records import made_record
 
 SCALES = st.sampled_from(["log", "linear"])
 NATS = st.lists(st.floats(0, 9), min_size=1, max_size=400).map(np.array)
@@ -222,6 +223,24 @@ def test_seeds_become_a_mean_and_its_standard_error(records: list[pq.Record]) ->
         assert line.y == pytest.approx((one + other) / 2)
         assert line.band == pytest.approx(np.abs(one - other) / 2)
         assert setting.codelength == pytest.approx(line.end)
+
+
+def test_error_rates_are_the_shares_of_wrong_labels() -> None:
+    wrong = [[1, 1, 0, 1, 0, 0, 0, 1, 0, 0], [1, 0, 0, 1, 0, 1, 0, 0, 0, 0]]
+    labels = np.array([2, 0, 1, 1, 2, 0, 1, 2, 2, 0])
+    seeds = [
+        replace(made_record([1.0] * 10, seed=seed, labels=labels.tolist()), predicted=(labels + each) % 3)
+        for seed, each in enumerate(np.array(wrong))
+    ]
+    (setting,) = settings_of_runs(choose(seeds))
+    (line,) = error_lines([setting], "linear", 4)
+    rates = np.array([[100 * sum(each[start : start + 4]) / 4 for start in range(7)] for each in wrong])
+    assert line.x.tolist() == [start + 2.5 for start in range(7)]
+    assert line.y.tolist() == rates.mean(axis=0).tolist() == [62.5, 37.5, 37.5, 37.5, 25.0, 25.0, 12.5]
+    assert line.band == pytest.approx(np.abs(rates[0] - rates[1]) / 2)
+    (alone,) = error_lines(settings_of_runs(choose(seeds[:1])), "log", None)
+    assert (alone.y * growing_windows(10).sizes).sum() / 100 == pytest.approx(seeds[0].errors)
+    assert alone.band is None
 
 
 def test_what_differs_besides_the_seed_is_another_setting(records: list[pq.Record]) -> None:

@@ -56,6 +56,16 @@ def test_the_block_of_ages_a_stream_reads_follows_the_law(law: AgeLaw, num_block
     assert chi_square_z(age_blocks(law, num_blocks), expected) < 4
 
 
+@pytest.mark.parametrize("law", [Uniform(), Exponential(3.0), Pareto(5.0)], ids=str)
+def test_inside_a_block_every_age_is_read_once(law: AgeLaw) -> None:
+    method = ReplayStreams(num_streams=7, batch_size=8, age_law=law)
+    replay = method.replay(0)
+    for stop in range(8, 401, 8):
+        ages = stop - replay(stop - 8, stop).reshape(7, 8)
+        assert (ages.max(axis=1) % 8 == 0).all()
+        assert (ages == ages[:, :1] - np.arange(8)).all()
+
+
 def test_the_law_holds_in_growing_blocks() -> None:
     expected = np.full(80, NUM_STREAMS * NUM_SEEDS / 80)
     assert chi_square_z(age_blocks(Uniform(), 80, first_block=UNIT), expected) < 4

@@ -130,8 +130,9 @@ def test_the_spaces_are_the_papers() -> None:
     assert set(table) == set(SPACES)
     for name, values in table.items():
         assert tuple(SPACES[name][column] for column in columns) == values, name
-    assert SPACES["imagenet-pareto"]["width"] == LogUniform(0.25, 4.0)
-    assert [name for name, space in SPACES.items() if "width" in space] == ["imagenet-pareto"]
+    assert {name: space["width"] for name, space in SPACES.items() if "width" in space} == {
+        name: LogUniform(0.25, 4.0) for name in ("mnist-pareto", "cifar-pareto", "imagenet-pareto")
+    }
     assert [SPACES[n]["augment"] for n in ("mnist", "cifar", "imagenet", "cloc")] == [
         find_preset("paper", data).recipe.augment for data in ("mnist", "cifar10", "imagenet", "cloc")
     ]

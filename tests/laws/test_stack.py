@@ -118,8 +118,9 @@ def test_every_event_means_the_same_in_a_stack(method: Any) -> None:
         {"augment": AUGMENT, "ema_warmup": False, "average_flips": True, "average_views": 3},
         {"optimizer": "rmsprop"},
         {"optimizer": "sgd", "batch_statistics": "averaged-twice"},
+        {"batch_statistics": "raw"},
     ],
-    ids=["augmented", "rmsprop", "sgd"],
+    ids=["augmented", "rmsprop", "sgd", "raw"],
 )
 def test_every_setting_is_each_members_own(mnist: ArraySequence, common: dict[str, Any]) -> None:
     recipes = [

@@ -15,6 +15,7 @@ import pytest
 
 import prequential as pq
 from prequential import cli
+from prequential.augmentations import parse_augmentation
 from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
 from prequential.cli.show import print_result
 from prequential.cli.source import OPTIONS
@@ -295,12 +296,17 @@ def test_the_paper_preset_is_the_paper() -> None:
     assert method_from(MethodFlags(streams=7, method="mi-rb"), paper) == pq.ReplayBuffer(num_replays=7)
     assert recipe_from(paper, RecipeFlags(lr=0.5)).learning_rate == 0.5
     cifar = find_preset("paper", "cifar100", "wrn-28-10").recipe
-    assert cifar.augment == ("flip",)
+    assert cifar.augment == ("flip", "shift:4")
+    assert cifar.batch_statistics == "raw"
     assert cifar.label_smoothing == 0.01
     assert find_preset("paper", "imagenet", "resnet50").method("mi-rs", {}) == pq.ReplayStreams(
         num_streams=50, batch_size=512
     )
-    assert find_preset("paper", "cloc", "resnet50").recipe.label_smoothing == 0.1
+    cloc = find_preset("paper", "cloc", "resnet50").recipe
+    assert (cloc.label_smoothing, cloc.weight_decay, cloc.eps) == (0.1, 1e-4, 1e-8)
+    for recipe in (cloc, find_preset("paper", "imagenet", "resnet50").recipe):
+        assert recipe.augment == ("flip", "randaugment")
+    assert parse_augmentation("randaugment") == ("randaugment", (2, 9))
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: f"{preset.name} {preset.data[0]}")

@@ -14,6 +14,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import prequential as pq
+from prequential.data import ArraySequence
+from prequential.errors import PreqError
 from prequential.learn import functional
 from prequential.learn.environment import environment, fastest_num_threads, find_device, num_threads
 from prequential.learn.flops import cost_of, cost_per_example
@@ -49,7 +51,21 @@ def test_the_temperature_starts_at_one() -> None:
     assert float(functional.temperature(torch.tensor(functional.INITIAL_BETA))) == pytest.approx(1, abs=1e-7)
 
 
-def test_warm_up_averages_over_all_steps_so_far() -> None:
+def test_warm_up_looks_back_over_the_last_fifth_of_the_steps() -> None:
+    n = 400
+    weights = np.zeros(n)
+    for m in range(1, n + 1):  # the average of unit vectors shows what each step counts
+        weights *= 1 - functional.ema_step_size(0.01, m, warmup=True)
+        weights[m - 1] += functional.ema_step_size(0.01, m, warmup=True)
+    wanted = [math.comb(m - 1, 4) / math.comb(n, 5) for m in range(1, n + 1)]
+    assert weights == pytest.approx(np.array(wanted), abs=1e-12)
+    assert weights[-1] == pytest.approx(5 / n)
+    assert (weights * np.arange(n)[::-1]).sum() == pytest.approx((n - 5) / 6)
+    assert weights[-n // 5 :].sum() == pytest.approx(2 / 3, abs=0.01)
+    assert weights[-n // 8 :].sum() == pytest.approx(1 / 2, abs=0.02)
+
+
+def test_the_warm_up_ends_at_the_step_size_asked_for() -> None:
     steps = [functional.ema_step_size(0.01, n, warmup=True) for n in range(1, 2000)]
     assert steps[:5] == [1.0] * 5
     assert steps[99] == 0.05
@@ -241,3 +257,19 @@ def test_the_machine() -> None:
     facts = environment(Learner("mlp1", pq.load_data("mnist").take(8), pq.Recipe(), seed=0))
     assert facts["torch"] == torch.__version__
     assert math.isclose(facts["threads"], 1)
+
+
+def test_raw_statistics_stand_beside_averaged_weights(mnist: ArraySequence) -> None:
+    recipe = pq.Recipe(batch_statistics="raw", ema_step_size=0.1, ema_warmup=False)
+    learner = Learner("smallconv", mnist.take(64), recipe, seed=0, width=0.1)
+    for event in range(3):
+        indices = np.arange(32)
+        learner.train(indices, learner.data.labels(indices), event)
+    for raw, averaged in zip(learner.model.buffers(), learner.averaged.buffers(), strict=True):
+        assert torch.equal(raw, averaged)
+    assert not any(
+        torch.equal(raw, averaged)
+        for raw, averaged in zip(learner.model.parameters(), learner.averaged.parameters(), strict=True)
+    )
+    with pytest.raises(PreqError, match="unknown kind of batch statistics 'fast'"):
+        pq.Recipe(batch_statistics="fast")

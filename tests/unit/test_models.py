@@ -2,6 +2,7 @@
 
 import copy
 import importlib
+import itertools
 import pickle
 import sys
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from prequential.models import MODELS, build, find_factory, is_package_model, na
 from prequential.models.deit import Block, deit, deit_tiny
 from prequential.models.mnistnet import mnistnet
 from prequential.models.resnet import BasicBlock, Bottleneck, resnet
-from prequential.models.vgg import UnevenAverage
+from prequential.models.vgg import UnevenAverage, vgg, vgg_bn, vggpp
 from prequential.models.weight_standardisation import CONVOLUTIONS, StandardisedWeight
 from prequential.models.wide_resnet import WideBlock, nearest_depth, wide_resnet
 from prequential.rng import derive, uniforms
@@ -69,7 +70,14 @@ def pictures(length: int, input_shape: tuple[int, ...] = GREY, num_classes: int 
 @pytest.mark.parametrize(
     ("name", "input_shape", "num_classes", "size"),
     [
+        ("vgg11", IMAGENET, 1000, 132_863_336),
+        ("vgg13", IMAGENET, 1000, 133_047_848),
         ("vgg16", IMAGENET, 1000, 138_357_544),
+        ("vgg19", IMAGENET, 1000, 143_667_240),
+        ("vgg11-bn", IMAGENET, 1000, 132_868_840),
+        ("vgg13-bn", IMAGENET, 1000, 133_053_736),
+        ("vgg19-bn", IMAGENET, 1000, 143_678_248),
+        ("vggpp-19", IMAGENET, 1000, 143_678_248 - 5_504),
         ("vgg16-bn", IMAGENET, 1000, 138_365_992),
         ("vggpp", IMAGENET, 1000, 138_365_992 - 4_224),
         ("vgg16", CIFAR, 10, 14_728_266 - 2 * 4_224),
@@ -95,7 +103,8 @@ def test_models_have_their_known_sizes(name: str, input_shape: tuple[int, ...], 
 
 def test_the_list_of_models() -> None:
     assert " ".join(MODELS) == (
-        "mlp1 mlp2 mlp3 lenet smallconv mnistnet vgg16 vgg16-bn vggpp wrn-16-1 wrn-28-10 "
+        "mlp1 mlp2 mlp3 lenet smallconv mnistnet vgg11 vgg13 vgg16 vgg19 vgg11-bn vgg13-bn vgg16-bn vgg19-bn "
+        "vggpp vggpp-11 vggpp-13 vggpp-19 wrn-16-1 wrn-28-10 "
         "resnet18 resnet34 resnet50 resnet101 deit-s deit-tiny"
     )
 
@@ -175,6 +184,45 @@ def test_vggpp_and_the_suffix_standardise_every_convolution(name: str, standardi
     model = on_meta(name, CIFAR, 10)
     assert sum(isinstance(layer, StandardisedWeight) for layer in model.modules()) == standardised
     assert standardised in (0, sum(isinstance(layer, nn.Conv2d) for layer in model.modules()))
+
+
+@pytest.mark.parametrize("side", [32, 112])
+@pytest.mark.parametrize("make", [vgg, vgg_bn, vggpp])
+def test_dropout_of_vgg_is_never_ignored(make: Any, side: int) -> None:
+    with torch.device("meta"):
+        shares = [
+            [
+                layer.p
+                for layer in make((3, side, side), 10, width=0.1, **given).modules()
+                if isinstance(layer, nn.Dropout)
+            ]
+            for given in ({}, {"dropout": 0.3}, {"dropout": 0.0})
+        ]
+    large = side == 112
+    assert shares == ([[0.5] * 2, [0.3] * 2, [0.0] * 2] if large else [[], [0.3], []])
+
+
+def test_channel_dropout_stands_where_blier_and_ollivier_have_it() -> None:
+    with torch.device("meta"):
+        model = vggpp(CIFAR, 10, width=0.1, channel_dropout=(0.3, 0.4))
+    names = [type(layer).__name__ for layer in model.features]
+    dropped = [layer.p for layer in model.modules() if isinstance(layer, nn.Dropout2d)]
+    assert dropped == [0.3] + [0.4] * 7
+    assert all(before == "ReLU" for before, name in itertools.pairwise(names) if name == "Dropout2d")
+    assert names.count("MaxPool2d") == 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"depth": 12}, "VGG has a depth of 11, 13, 16, 19, got 12"),
+        ({"dropout": 1.0}, "dropout must be"),
+        ({"channel_dropout": (0.3, -0.1)}, "dropout must be"),
+    ],
+)
+def test_a_vgg_that_cannot_be_is_refused(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(PreqError, match=told):
+        vggpp(CIFAR, 10, **settings)
 
 
 @given(st.sampled_from([1, 7]), st.integers(1, 20), st.integers(1, 20))

@@ -110,7 +110,8 @@ def test_many_runs_are_a_cloud_behind_the_best(runs: Path, tmp_path: Path) -> No
         replace(first, path=None, nats=first.nats * (1 + i / 7) ** 2, recipe=first.recipe | {"momentum": float(i)})
         for i in range(30)
     ]
-    for kind, words in [("regret", "25 other runs"), ("loss", "25 other runs"), ("calibration", "25 others")]:
+    for kind in ("regret", "loss", "error", "calibration"):
+        words = "25 others" if kind == "calibration" else "25 other runs"
         assert words in draw(kind, many, tmp_path / "many.svg")
     texts = draw("regret", many, tmp_path / "regret.svg", reference=many[20])
     assert "mlp1 (21) (reference)" in texts
@@ -161,6 +162,22 @@ def test_positions_of_a_stream_are_linear(runs: Path, tmp_path: Path) -> None:
     assert "rolling mean of 16 labels" in " ".join(draw("loss", [record], tmp_path / "d.svg", window=16))
 
 
+def test_errors_are_told_in_percent_with_bands_and_windows(runs: Path, tmp_path: Path, capsys: Captured) -> None:
+    assert cli.main(["plot", "error", str(runs), "-o", str(tmp_path / "error.svg"), "--window", "96"]) == 0
+    assert capsys.readouterr().out == f"picture: {tmp_path / 'error.svg'}\n"
+    texts = texts_of(tmp_path / "error.svg")
+    for name in ("mlp1", "mlp2", "chunks"):
+        errors = [pq.load(path).errors or 0 for path in runs.glob(f"{name}*")]
+        assert f"{name}  {100 * np.mean(errors) / 96:.3g} %" in texts
+    assert {"next-step error rate [%]", "uniform guess"} <= set(texts)
+    assert "Errors: rolling mean of 96 labels; at the right, its last value." in " ".join(texts)
+    assert "bands: ± one standard error of it." in " ".join(texts)
+    record = pq.load(runs / "mlp1-0")
+    right = replace(record, predicted=record.labels, path=None)
+    for axis in ("log", "linear"):  # a run without an error has a picture, too
+        assert any(text.endswith("  0 %") for text in draw("error", [right], tmp_path / "right.svg", axis=axis))
+
+
 def cut(record: Record, length: int) -> Record:
     """The record of a run that stopped after so many labels."""
     arrays = {name: getattr(record, name)[:length] for name in PER_POSITION}
@@ -174,7 +191,7 @@ def test_runs_that_stopped_or_diverged_can_be_named(runs: Path, tmp_path: Path) 
     assert "mlp1  diverged" in texts
     draw("loss", [diverged], tmp_path / "loss.svg")
     draw("calibration", [diverged], tmp_path / "calibration.svg")
-    for kind in ("regret", "loss", "curve", "calibration"):
+    for kind in ("regret", "loss", "error", "curve", "calibration"):
         draw(kind, [replace(cut(record, 1), length=1)], tmp_path / "one.svg")
 
 
@@ -184,7 +201,7 @@ def test_seeds_that_diverged_together_are_drawn_without_a_note(runs: Path, tmp_p
         diverged = replace(cut(record, 41), nats=np.append(record.nats[:40], np.inf), status="diverged")
         diverged.save(tmp_path / f"lost-{seed}")
     folders = [str(tmp_path / "lost-0"), str(tmp_path / "lost-1")]
-    for kind in ("regret", "loss", "curve", "calibration"):
+    for kind in ("regret", "loss", "error", "curve", "calibration"):
         assert cli.main(["plot", kind, *folders, "-o", str(tmp_path / "p.png")]) == 0
         assert capsys.readouterr().err == ""
     assert cli.main(["plot", "pareto", str(runs), folders[0], "-o", str(tmp_path / "p.png")]) == 0
@@ -227,8 +244,8 @@ def test_a_folder_leaves_out_what_cannot_be_drawn(runs: Path, tmp_path: Path, ca
 
 
 MISTAKES = [
-    ("", "preq plot needs a kind of picture: regret, loss, curve, calibration, replay, pareto; see preq plot --help"),
-    ("regrett RUN -o r.png", "unknown kind of picture 'regrett'; did you mean 'regret'? known: regret, loss, curve"),
+    ("", "preq plot needs a kind of picture: regret, loss, error, curve, calibration, replay, pareto; see"),
+    ("regrett RUN -o r.png", "unknown kind of picture 'regrett'; did you mean 'regret'? known: regret, loss, error"),
     ("regret -o r.png", "preq plot regret needs at least one run; name directories of runs"),
     ("regret RUN", "preq plot needs a file for the picture; add -o regret.png (or .svg, .pdf)"),
     ("regret RUN -o r.gif", "a picture is .png, .svg, .pdf, got 'r.gif'; end the name in one of them"),

@@ -24,6 +24,7 @@ from prequential.cli.sweep_table import print_summary
 from prequential.errors import PreqError
 from prequential.progress import Progress, Pruned
 from prequential.record import Record
+from prequential.settings import settings_of
 from prequential.signals import StopRequest
 from prequential.sweep import Choice, LogUniform, SweepInterrupted, SweepProgress, Uniform, summarise
 from prequential.sweep.claims import Claim, Outcome
@@ -438,6 +439,7 @@ def test_show_prints_a_table_or_one_object(finished: Path, capsys: Any) -> None:
     words_of_each_line = (
         "5 trials: 5 finished",
         "bootstrap 95 % interval of the best",
+        "nats (one-sided: none of its samples can be below the best found)",
         "importance:",
         "of choosing",
         "FLOPs",
@@ -456,6 +458,28 @@ def test_show_prints_a_table_or_one_object(finished: Path, capsys: Any) -> None:
     assert "--top must be a whole number of at least 1, got -1" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("method", "head"),
+    [
+        (pq.ReplayStreams(), "streams"),
+        (pq.ReplayBuffer(), "replays"),
+        (pq.ChunksFromScratch(), "epochs"),
+        (pq.ChunksFineTuned(), "epochs"),
+        (pq.FullDataset(), "epochs"),
+    ],
+    ids=lambda each: getattr(each, "name", each),
+)
+def test_passes_over_the_past_are_called_as_the_method_has_them(
+    finished: Path, capsys: Any, method: Any, head: str
+) -> None:
+    summary = summarise(finished)
+    print_summary(replace(summary, facts={**summary.facts, "method": settings_of(method)}), 2)
+    table, _, said = capsys.readouterr().out.partition("trials:")
+    importance = next(line for line in said.splitlines() if line.startswith("importance:"))
+    for name in ("streams", "replays", "epochs", "num_"):
+        assert (name in table) == (name in importance) == (name == head)
+
+
 def test_what_is_said_of_a_sweep_that_found_little(finished: Path, tmp_path: Path, capsys: Any) -> None:
     summary = summarise(finished)
     assert summary.best is not None
@@ -468,6 +492,26 @@ def test_what_is_said_of_a_sweep_that_found_little(finished: Path, tmp_path: Pat
     said = capsys.readouterr().out
     assert "nats + ln n" in said
     assert "held-out" not in said
+
+
+@pytest.mark.parametrize(
+    ("more", "widths"),
+    [((), None), (("--stack", "2", "--grid", "2"), {0.25, 4.0}), (("--width", "1"), set())],
+    ids=["one by one", "stacked", "width given"],
+)
+def test_the_sweeps_of_pareto_fronts_draw_the_width(
+    tmp_path: Path, more: tuple[str, ...], widths: set[float] | None
+) -> None:
+    flags = f"sweep mnist lenet --space mnist-pareto --streams 1 --length 64 --trials 4 --seed 1 --out {tmp_path / 's'}"
+    assert main([*flags.split(), *more]) == 0
+    summary = summarise(tmp_path / "s")
+    assert summary.counts["finished"] == 4
+    found = {trial.settings["width"] for trial in summary.trials if "width" in trial.settings}
+    assert found == widths if widths is not None else len(found) == 4 and min(found) >= 0.25 and max(found) <= 4
+    for record in summary.records():
+        assert record.model["width"] in (found or {1.0})
+    if found:
+        assert len({record.model["num_parameters"] for record in summary.records()}) == len(found)
 
 
 def command(tmp_path: Path, *more: str) -> list[str]:

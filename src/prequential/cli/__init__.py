@@ -24,7 +24,7 @@ COMMANDS = {
     "sweep": "run many trials whose settings are drawn from a space; preq sweep show DIR tells of one",
     "watch": "where runs stand, while they go, from their directories",
     "compare": "which run explains the data best, by how much, and how sure one may be",
-    "plot": "pictures of runs: regret, loss, curve, calibration, replay, pareto",
+    "plot": "pictures of runs: regret, loss, error, curve, calibration, replay, pareto",
     "report": "one page about runs that opens in any browser: table, interactive plots, settings",
     "pareto": "what runs reached for what they cost: codelength against FLOPs",
 }

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from prequential.cli.parse import Count, Real, Text, Whole, default
+from prequential.cli.parse import Count, Number, Text, Whole, default
 from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
@@ -27,7 +27,7 @@ class JobFlags(SourceFlags, RecipeFlags, MethodFlags):
     """A model (see preq models), or your own as package.module:factory or file.py:factory."""
     length: Annotated[Count, default("all")] = None
     """Take the first N examples of the ordered whole."""
-    width: Real = 1.0
+    width: Annotated[Number, default(1.0)] = None
     """Scale the model's layers."""
     seed: Whole = 0
     """Initialisation, dropout, augmentation, perturbation."""
@@ -61,7 +61,7 @@ class Job:
             "recipe": self.recipe,
             "seed": flags.seed,
             "plan_seed": flags.plan_seed,
-            "width": flags.width,
+            "width": 1.0 if flags.width is None else flags.width,
             "device": flags.device,
             "engine": flags.engine,
             "precision": flags.precision,

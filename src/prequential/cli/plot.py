@@ -18,6 +18,7 @@ class PlotFlags:
 
     - regret: codelength relative to a reference along the sequence, next-step loss beside it
     - loss: next-step loss along the sequence, smoothed
+    - error: next-step error rate along the sequence, smoothed
     - curve: codelength along the sequence, next-step loss beside it
     - calibration: temperature along the sequence, nats it saved, reliability diagram
     - replay: what was replayed when and at which age, from the plan alone
@@ -27,7 +28,7 @@ class PlotFlags:
     """
 
     kind: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="KIND", help_behavior_hint="")]
-    """regret, loss, curve, calibration, replay or pareto."""
+    """regret, loss, error, curve, calibration, replay or pareto."""
     runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")]
     """Runs or folders of runs; runs that differ only in the seed become one line with a band."""
     output: Annotated[PathText, tyro.conf.arg(aliases=("-o",), help_behavior_hint="(required)")] = None
@@ -39,7 +40,7 @@ class PlotFlags:
     window: Annotated[Count, tyro.conf.arg(help_behavior_hint="(default: grows with the position, or length / 50)")] = (
         None
     )
-    """Labels over which the loss is averaged."""
+    """Labels over which loss or error rate is averaged."""
     each_seed: Annotated[bool, UNSET] = False
     """A line for each run, no means over seeds."""
     heldout: Annotated[bool, UNSET] = False

@@ -14,7 +14,7 @@ from prequential.methods import METHODS, Method
 from prequential.plan import Plan
 from prequential.progress import Progress as RunProgress
 from prequential.record import Record
-from prequential.reference import Published, published
+from prequential.reference import Published, other_figure, published
 
 
 class ProgressBar:
@@ -80,6 +80,8 @@ def print_result(record: Record) -> None:
     console.print(table)
     if row is not None and row.note:
         console.print(Text(f"{row.label}: {row.note}."))
+    if row is not None and (other := other_figure(row)) is not None:
+        console.print(f"the paper's Table 2 has {other:,.0f} nats for the same data and model", highlight=False)
     kept = f"record: {record.path}" if record.path else "the record was not kept; --out DIR keeps it"
     console.print(kept, markup=False, highlight=False, soft_wrap=True)
 

@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +29,7 @@ class Sweep(JobFlags):
     go before the space. `preq sweep show DIR` tells of a sweep again."""
 
     space: Text
-    """mnist, cifar, imagenet, cloc (the paper's), the first three with -pareto, or your own as file.py:name."""
+    """The paper's mnist, cifar, imagenet, cloc; the first three with -pareto (also the width); or file.py:name."""
     out: Annotated[str, tyro.conf.arg(metavar="DIR")]
     """The directory of the sweep: its study, and a run directory for each trial."""
     trials: Whole = 50
@@ -56,6 +56,8 @@ class Sweep(JobFlags):
     """A study that machines share, such as postgresql://HOST/DATABASE: the same command, each its own --out."""
     grace_seconds: Real = 120.0
     """With --storage: trials of a machine that has given no sign of life for so long are run by the others."""
+    width: Annotated[Number, default("1, or as the space draws it")] = None
+    """Scale the model's layers."""
     threads: Text = "1"
     """CPU threads of each job."""
     seed: Whole = 0
@@ -167,8 +169,7 @@ def _space(flags: Sweep, job: Job) -> Any:
             given |= set(names if flag not in ("streams", "epochs") else REPLAYS)
     switches = {"no_ema_warmup": "ema_warmup", "average_flips": "average_flips"}
     given |= {name for flag, name in switches.items() if getattr(flags, flag)}
-    if flags.width != next(f.default for f in fields(Sweep) if f.name == "width"):
-        given.add("width")
+    given |= {"width"} if flags.width is not None else set()
     return {name: value for name, value in space.items() if name not in given}
 
 

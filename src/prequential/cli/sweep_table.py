@@ -10,9 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from prequential.sweep import Summary, TrialResult
+from prequential.sweep.spaces import own_name
 
 WIDTH_OF_FILES = 160
 """Columns of a table that goes into a file or a pipe."""
+
+ONE_SIDED = "one-sided: none of its samples can be below the best found"
 
 
 def print_summary(summary: Summary, top: int) -> None:
@@ -26,7 +29,7 @@ def print_summary(summary: Summary, top: int) -> None:
     names = list(dict.fromkeys(name for trial in summary.trials for name in trial.settings))
     has_length = summary.has_codelength
     wanted = ["nats", "nats + ln n"] if has_length else ["held-out loss"]
-    for name in ("trial", *wanted, *(_short(name) for name in names), "FLOPs", "seconds"):
+    for name in ("trial", *wanted, *(_head(name, summary) for name in names), "FLOPs", "seconds"):
         table.add_column(name, justify="right", no_wrap=True)
     for trial in summary.ranked[:top]:
         values = [_form(trial.settings.get(name)) for name in names]
@@ -59,10 +62,10 @@ def _lines(summary: Summary) -> list[str]:
     if summary.interval is not None:
         low, high = summary.interval
         upper = f"{high:,.1f} nats" if math.isfinite(high) else "∞: too few trials ran to their end"
-        lines.append(f"bootstrap 95 % interval of the best: {low:,.1f} … {upper}")
+        lines.append(f"bootstrap 95 % interval of the best: {low:,.1f} … {upper} ({ONE_SIDED})")
     if summary.importance:
         parts = sorted(summary.importance.items(), key=lambda item: -item[1])
-        lines.append("importance: " + ", ".join(f"{_short(name)} {share:.0%}" for name, share in parts))
+        lines.append("importance: " + ", ".join(f"{_head(name, summary)} {share:.0%}" for name, share in parts))
     flops = "" if summary.flops is None else f"{summary.flops:.2g} FLOPs, "
     lines.append(f"spent: {flops}{summary.seconds:,.1f} seconds of trials")
     if summary.counts["pruned"]:
@@ -77,13 +80,15 @@ def _lines(summary: Summary) -> list[str]:
 
 
 _SHORT = {
-    "num_streams": "streams", "learning_rate": "lr", "weight_decay": "decay", "ema_step_size": "ema",
-    "label_smoothing": "smoothing", "batch_size": "batch",
+    "num_streams": "streams", "num_replays": "replays", "learning_rate": "lr", "weight_decay": "decay",
+    "ema_step_size": "ema", "label_smoothing": "smoothing", "batch_size": "batch",
 }  # fmt: skip
 
 
-def _short(name: str) -> str:
-    return _SHORT.get(name, name)
+def _head(name: str, summary: Summary) -> str:
+    """What a table calls a setting: passes over the past are streams, replays or epochs, as the method has it."""
+    own = own_name(name, summary.facts["method"]) or name
+    return _SHORT.get(own, own)
 
 
 def _form(value: Any) -> str:

@@ -34,7 +34,7 @@ class Recipe:
     ema_step_size: float = 0.01
     """α: after each step θ̄ ← θ̄ + α(θ − θ̄), and θ̄ predicts. 1 switches averaging off."""
     ema_warmup: bool = True
-    """Average over all steps so far while there are few: α_n = max(α, min(1, 5/n))."""
+    """Average over about the last fifth of the steps while there are few: α_n = max(α, min(1, 5/n))."""
     batch_statistics: str = "averaged"
     """The batch-norm statistics that predict. "averaged": they follow each batch and the EMA alone averages them (with
     an α of at most 0.1). "averaged-twice": each layer averages its own and the EMA averages that, which lags behind

@@ -1,5 +1,8 @@
 """Age laws: how much a replayed example of age a counts. λ (`scale`) is in examples.
 
+Streams move by blocks of u examples: the sum of p over a block of ages decides how often it is read, and inside a block
+all ages are read equally often.
+
 To add a law, write a frozen dataclass with `weights` and list it in AGE_LAWS.
 """
 

@@ -20,7 +20,8 @@ class ReplayBuffer(MiniBatches):
 
     New examples enter the buffer, then K·Δ examples are drawn from it uniformly, with replacement.
     A full buffer drops its oldest example (`fifo`) or keeps a uniform sample of all (`reservoir`,
-    Vitter's algorithm R). Without a capacity nothing is dropped.
+    Vitter's algorithm R). Without a capacity nothing is dropped: the ages are those of
+    `ReplayStreams` with the uniform law.
 
     Example:
         >>> ReplayBuffer(num_replays=8, capacity=512, replacement="reservoir").capacity

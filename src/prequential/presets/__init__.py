@@ -21,7 +21,7 @@ def find_preset(name: str, data: str = "", model: str = "") -> Preset:
 
     Example:
         >>> find_preset("paper").recipe.ema_warmup, find_preset("paper", "cifar10", "vggpp").recipe.augment
-        (False, ('flip',))
+        (False, ('flip', 'shift:4'))
     """
     named = [preset for preset in PRESETS if preset.name == name]
     if not named:

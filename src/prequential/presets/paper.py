@@ -1,4 +1,9 @@
-"""The paper's own settings: the centre of every interval it samples (its appendix, Experimental Details)."""
+"""The paper's own settings (its appendix, Experimental Details): points of the intervals it samples.
+
+For MNIST, ImageNet and CLOC the geometric centre of each interval, which was not chosen. For CIFAR a point near the
+best of the few that were tried, with two things that its text does not say and its figures do: crops as in the work it
+follows, and batch-norm statistics of the raw network (docs/cifar.md).
+"""
 
 from dataclasses import replace
 
@@ -20,25 +25,29 @@ PAPER = (
     Preset(
         name="paper",
         data=CIFAR,
-        description="the paper to the letter: flips; the centre of every interval it samples for CIFAR",
-        recipe=replace(MNIST, weight_decay=3.2e-3, label_smoothing=0.01, augment=("flip",)),
-        settings=replays(50, 64),
-        reached=(
-            on_h200(38890, "cifar10 vggpp --preset paper"),
-            on_h200(128174, "cifar100 vggpp --preset paper"),
+        description="the paper as its figures read: flips and crops, raw batch statistics, a point of its space",
+        recipe=replace(
+            MNIST,
+            learning_rate=2e-3,
+            weight_decay=0.1,
+            label_smoothing=0.01,
+            augment=("flip", "shift:4"),
+            batch_statistics="raw",
         ),
+        settings=replays(62, 64),
+        reached=(on_h200(22279, "cifar10 vggpp --preset paper", standard_error=103),),
     ),
     Preset(
         name="paper",
         data=PHOTOGRAPHS,
-        description="the paper to the letter: RandAugment; the centre of every interval it samples for ImageNet",
+        description="the paper, and flips: RandAugment; the centre of every interval it samples for ImageNet",
         recipe=IMAGENET,
         settings=replays(50, 512),
     ),
     Preset(
         name="paper",
         data=("cloc",),
-        description="the paper to the letter: RandAugment; the centre of every interval it samples for CLOC",
+        description="the paper, and flips: RandAugment; the centre of every interval it samples for CLOC",
         recipe=replace(IMAGENET, eps=1e-8, weight_decay=1e-4, label_smoothing=0.1),
         settings=replays(16, 128),
     ),

@@ -5,7 +5,7 @@ values are distributions, or fixed. What it does not name is as the sweep's meth
 """
 
 import runpy
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -35,7 +35,8 @@ def _paper(data: str, **drawn: Any) -> dict[str, Any]:
     return {**fixed, **common, **drawn}
 
 
-_PARETO = {"num_streams": LogUniform(10, 100, whole=True)}
+_PARETO = {"num_streams": LogUniform(10, 100, whole=True), "width": LogUniform(0.25, 4.0)}
+"""The paper scales the width in all its Pareto sweeps and names an interval for ImageNet alone: it is taken for all."""
 
 _MNIST = _paper(
     "mnist", ema_step_size=LogUniform(1e-3, 1e-1), weight_decay=LogUniform(1e-4, 1.0), batch_size=32,
@@ -61,7 +62,7 @@ SPACES: dict[str, Space] = {
     "cloc": _CLOC,
     "mnist-pareto": {**_MNIST, **_PARETO},
     "cifar-pareto": {**_CIFAR, **_PARETO},
-    "imagenet-pareto": {**_IMAGENET, **_PARETO, "width": LogUniform(0.25, 4.0)},
+    "imagenet-pareto": {**_IMAGENET, **_PARETO},
 }
 """The paper's spaces (its appendix, Experimental Details), and those of its Pareto fronts."""
 
@@ -109,12 +110,12 @@ def require_space(space: Any, method: Method) -> None:
             raise PreqError(f"the space gives {name} the class {value.__name__}; make an instance")
         if name != "age_law" and callable(getattr(value, "weights", None)):
             raise PreqError(f"the space gives {name} an age law; distributions come from prequential.sweep")
-        if name not in (*_RECIPE, *OF_THE_RUN) and _own_name(name, known) is None:
+        if name not in (*_RECIPE, *OF_THE_RUN) and own_name(name, known) is None:
             owners = [other for other, kind in METHODS.items() if name in _settings_of(kind)]
             belongs = f"it belongs to {', '.join(owners)}" if owners else f"known: {', '.join((*_RECIPE, *known))}"
             raise PreqError(f"the space names '{name}', which {method.name} does not have; {belongs}")
     passes = [name for name in REPLAYS if name in space]
-    if len(passes) > 1 and sum(_own_name(name, known) is not None for name in passes) > 1:
+    if len(passes) > 1 and sum(own_name(name, known) is not None for name in passes) > 1:
         raise PreqError(f"the space names {' and '.join(passes)}, which are one setting of {method.name}; keep one")
     if not drawn(space):
         raise PreqError(
@@ -133,7 +134,7 @@ def on_grid(space: Space, method: Method, size: int) -> dict[str, Any]:
     known = _settings_of(method)
     return {
         name: value.grid(size)
-        if isinstance(value, Distribution) and (name == "width" or _own_name(name, known) is not None)
+        if isinstance(value, Distribution) and (name == "width" or own_name(name, known) is not None)
         else value
         for name, value in space.items()
     }
@@ -160,9 +161,7 @@ def resolve(settings: Mapping[str, Any], base: Resolved) -> Resolved:
     """
     known = _settings_of(base.method)
     recipe = {name: value for name, value in settings.items() if name in _RECIPE}
-    own = {
-        str(_own_name(name, known)): value for name, value in settings.items() if name not in (*_RECIPE, *OF_THE_RUN)
-    }
+    own = {str(own_name(name, known)): value for name, value in settings.items() if name not in (*_RECIPE, *OF_THE_RUN)}
     return Resolved(
         method=replace(base.method, **own),  # type: ignore[type-var]  # a method with settings is a dataclass
         recipe=replace(base.recipe, **recipe),
@@ -175,7 +174,13 @@ def _settings_of(method: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(method))
 
 
-def _own_name(name: str, known: tuple[str, ...]) -> str | None:
+def own_name(name: str, known: Collection[str]) -> str | None:
+    """What a method with these settings calls one of them; None where it has no such setting.
+
+    Example:
+        >>> [own_name(name, ("epochs", "batch_size")) for name in ("num_streams", "batch_size", "capacity")]
+        ['epochs', 'batch_size', None]
+    """
     if name in known:
         return name
     return next((other for other in REPLAYS if other in known), None) if name in REPLAYS else None

@@ -98,7 +98,7 @@ class Summary:
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
-        """Where the best of as many other trials of this space would lie: bootstrap, 95 %."""
+        """The best of as many trials drawn again from these: bootstrap, 95 %, never below the best found."""
         lengths = [
             trial.codelength if trial.status == "finished" and trial.codelength is not None else math.inf
             for trial in self.trials

@@ -1,4 +1,4 @@
-"""Pictures of runs: regret, loss, curve, calibration, replay and pareto. Reads records only. No torch."""
+"""Pictures of runs: regret, loss, error, curve, calibration, replay and pareto. Reads records only. No torch."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,6 +11,7 @@ from prequential.report.picture import require_picture_path
 from prequential.report.plots.calibration import plot_calibration
 from prequential.report.plots.chosen import Setting, choose, settings_of_runs
 from prequential.report.plots.curves import plot_curves
+from prequential.report.plots.error import plot_error
 from prequential.report.plots.loss import plot_loss
 from prequential.report.plots.options import Options
 from prequential.report.plots.regret import plot_regret
@@ -21,6 +22,7 @@ from prequential.report.sentences import listed
 KINDS = {
     "regret": "codelength relative to a reference along the sequence, the next-step loss beside it",
     "loss": "next-step loss along the sequence, smoothed",
+    "error": "next-step error rate along the sequence, smoothed",
     "curve": "codelength along the sequence, the next-step loss beside it",
     "calibration": "temperature along the sequence, what it saved, and how far confidence can be trusted",
     "replay": "which examples were replayed at which age, from the plan alone",
@@ -29,6 +31,7 @@ KINDS = {
 _DRAWN: dict[str, Callable[[Sequence[Setting], Path, Options], None]] = {
     "regret": plot_regret,
     "loss": plot_loss,
+    "error": plot_error,
     "curve": plot_curves,
     "calibration": plot_calibration,
     "replay": plot_replay,
@@ -50,14 +53,14 @@ def plot(
     """Draw runs and write the picture as PNG, SVG or PDF, whichever the name ends in.
 
     Args:
-        kind: one of `KINDS`: regret, loss, curve, calibration, replay, pareto.
+        kind: one of `KINDS`: regret, loss, error, curve, calibration, replay, pareto.
         runs: records, run directories or folders of runs.
         path: the file.
         reference: for `regret`, the run to compare with, the name of a line, or a simple code of the labels:
             "uniform", "frequencies", "previous"; default: the shortest code, for a single run "uniform".
         axis: how positions are spaced, "log" or "linear"; default: logarithmic, linear for the order of a stream.
-        window: labels over which the loss is averaged; default: growing with the position on a logarithmic axis,
-            else a fiftieth of the sequence.
+        window: labels over which loss or error rate is averaged; default: growing with the position on a
+            logarithmic axis, else a fiftieth of the sequence.
         each_seed: a line for each run, where seeds of one setting would become their mean with a band.
         heldout: for `pareto`, also the held-out error.
 

@@ -176,7 +176,8 @@ def _dot_step(number: int) -> int:
 def expected_ages(method: Method, length: int, edges: NDArray[np.int64]) -> NDArray[np.float64] | None:
     """How many replays the method's own law puts into each bin: for MI/RS the age law, for MI/RB its buffer.
 
-    At each step the law is cut off at the oldest example there is. Extra steps while blocks grow are not counted.
+    At each step the law is cut off at the oldest example there is. Streams follow it block by block, so bins inside a
+    block of ages are only right in their sum. Extra steps while blocks grow are not counted.
     None for methods without such a law.
 
     Example:

@@ -1,4 +1,4 @@
-"""The numbers behind lines over the sequence: codelength, difference to a reference, next-step loss."""
+"""The numbers behind lines over the sequence: codelength, difference to a reference, next-step loss and errors."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from prequential.record import Record
 from prequential.report.plots.chosen import Setting
 from prequential.report.plots.thinning import kept
 from prequential.report.plots.windows import windows
@@ -78,10 +79,22 @@ def places_of(points: NDArray[np.int64]) -> Curve:
 
 def loss_lines(settings: Iterable[Setting], scale: str, size: int | None) -> list[Line]:
     """The smoothed next-step loss in nats per label."""
+    return _smoothed(settings, scale, size, lambda record: record.nats)
+
+
+def error_lines(settings: Iterable[Setting], scale: str, size: int | None) -> list[Line]:
+    """The smoothed next-step error rate in percent: labels that were not the most probable class when predicted."""
+    return _smoothed(settings, scale, size, lambda record: 100.0 * (record.labels != record.predicted))
+
+
+def _smoothed(
+    settings: Iterable[Setting], scale: str, size: int | None, values: Callable[[Record], Curve]
+) -> list[Line]:
+    """Means over windows of what each label has, for each setting the mean of its seeds."""
     lines = []
     for setting in settings:
         spans = windows(len(setting.outline.nats), scale, size)
-        each = np.stack([spans.means(record.nats) for record in setting.records()])
+        each = np.stack([spans.means(values(record)) for record in setting.records()])
         mean = each.mean(axis=0)
         points = kept(mean)
         band = standard_error(each[:, points]) if len(each) > 1 else None

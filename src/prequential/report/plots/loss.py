@@ -36,9 +36,17 @@ def plot_loss(settings: Sequence[Setting], path: Path, options: Options) -> None
 
 def draw_loss(axes: Any, settings: Sequence[Setting], lines: Sequence[Line], options: Options) -> str:
     """Draw losses on axes, with that of a uniform guess; says how they were smoothed."""
-    first = settings[0].outline
-    scale, length = options.scale(first), max(len(setting.outline.nats) for setting in settings)
-    uniform = math.log(first.num_classes)
+    uniform = math.log(settings[0].outline.num_classes)
+    return draw_smoothed(axes, settings, lines, options, ("uniform code", uniform), "next-step loss [nats per label]")
+
+
+def draw_smoothed(
+    axes: Any, settings: Sequence[Setting], lines: Sequence[Line], options: Options, guess: tuple[str, float], y: str
+) -> str:
+    """Draw smoothed lines on axes, with the name and the value of a uniform guess; says how they were smoothed."""
+    scale = options.scale(settings[0].outline)
+    length = max(len(setting.outline.nats) for setting in settings)
+    name, uniform = guess
     axes.axhline(uniform, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)
     draw_lines(axes, lines)
     position_axis(axes, length, scale)
@@ -47,15 +55,15 @@ def draw_loss(axes: Any, settings: Sequence[Setting], lines: Sequence[Line], opt
     axes.set_ylim(low, high)
     if uniform < high:
         axes.annotate(
-            "uniform code", (0.99, uniform), (0, 2), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
+            name, (0.99, uniform), (0, 2), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
             ha="right", fontsize=7, color=GREY,
         )  # fmt: skip
-    finish(axes, x=POSITION, y="next-step loss [nats per label]", scale=scale, y_scale=scale)
+    finish(axes, x=POSITION, y=y, scale=scale, y_scale=scale)
     return windows(length, scale, options.window).text
 
 
 def _limits(lines: Sequence[Line], uniform: float, scale: str) -> tuple[float, float]:
-    """All that is in colour, and the uniform code unless a linear axis would press the rest together."""
+    """All that is in colour, and the uniform guess unless a linear axis would press the rest together."""
     shown = np.concatenate([line.y for line in lines[: num_told_apart(len(lines))]])
     shown = shown[np.isfinite(shown) & (shown > 0)]
     low, high = (float(shown.min()), float(shown.max())) if len(shown) else (uniform / 2, uniform)

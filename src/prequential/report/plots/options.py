@@ -9,9 +9,9 @@ from prequential.record import Record
 SCALES = ("log", "linear")
 USED_BY = {
     "reference": ("regret",),
-    "axis": ("regret", "loss", "curve", "calibration"),
-    "window": ("regret", "loss", "curve"),
-    "each_seed": ("regret", "loss", "curve", "calibration"),
+    "axis": ("regret", "loss", "error", "curve", "calibration"),
+    "window": ("regret", "loss", "error", "curve"),
+    "each_seed": ("regret", "loss", "error", "curve", "calibration"),
     "heldout": ("pareto",),
 }
 """The kinds of picture that each option says something about."""
@@ -26,7 +26,7 @@ class Options:
     axis: str | None = None
     """How positions are spaced: "log" or "linear". Off: logarithmic, for the given order of a stream linear."""
     window: int | None = None
-    """Labels over which a rolling loss is averaged."""
+    """Labels over which a rolling loss or error rate is averaged."""
     each_seed: bool = False
     """A line for each run, where seeds of one setting would become a mean with a band."""
     heldout: bool = False

@@ -1,4 +1,4 @@
-"""Windows over the sequence, and the mean loss in each."""
+"""Windows over the sequence, and the mean loss or error rate in each."""
 
 from dataclasses import dataclass
 
