@@ -204,7 +204,7 @@ def test_dropout_of_vgg_is_never_ignored(make: Any, side: int) -> None:
 
 def test_channel_dropout_stands_where_blier_and_ollivier_have_it() -> None:
     with torch.device("meta"):
-        model = vggpp(CIFAR, 10, width=0.1, channel_dropout=(0.3, 0.4))
+        model: Any = vggpp(CIFAR, 10, width=0.1, channel_dropout=(0.3, 0.4))
     names = [type(layer).__name__ for layer in model.features]
     dropped = [layer.p for layer in model.modules() if isinstance(layer, nn.Dropout2d)]
     assert dropped == [0.3] + [0.4] * 7
