@@ -13,11 +13,11 @@ from itertools import islice
 from pathlib import Path
 
 import prequential as pq
-from prequential.home import Home
+from prequential.runs.directory import Home
 from prequential.methods import Method
 from prequential.plan import Plan
-from prequential.recorder import Recorder
-from prequential.session import prepare
+from prequential.runs.recorder import Recorder
+from prequential.runs.session import prepare
 
 PLANS: list[tuple[Method, int]] = [
     (pq.ReplayStreams(num_streams=8), 29_100_000),

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import prequential as pq
-from prequential.record import ARRAYS
+from prequential.runs.record import ARRAYS
 
 
 def command(out: Path, arguments: argparse.Namespace, *flags: str) -> list[str]:

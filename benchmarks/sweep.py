@@ -25,7 +25,7 @@ def main() -> None:
     data = pq.load_data("mnist").take(1024)
     pq.run("lenet", data.take(64), pq.ReplayStreams(num_streams=1), seed=0)  # what torch does once
     inside = 0.0
-    home = sys.modules["prequential.run"]
+    home = sys.modules["prequential.runs.run"]
     plain = home.run
 
     def timed(*arguments: Any, **settings: Any) -> pq.Record:

@@ -30,11 +30,11 @@ import prequential as pq
 from prequential.coding.labels import Scorer
 from prequential.events import Indices
 from prequential.learn.learner import Learner
-from prequential.loop import execute
+from prequential.runs.loop import execute
 from prequential.models import build
 from prequential.models.mlp import mlp
 from prequential.plan import Plan
-from prequential.recorder import Recorder
+from prequential.runs.recorder import Recorder
 from prequential.stack.dropout import HashedDropout, begin_pass, dropout_keys, hash_dropout
 from prequential.stack.learner import StackedLearner
 from prequential.stack.recorder import StackRecorder

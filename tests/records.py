@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from prequential.record import Record
+from prequential.runs.record import Record
 
 
 def made_record(

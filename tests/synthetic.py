@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from prequential.record import Record
+from prequential.runs.record import Record
 
 NUM_CLASSES = 10
 

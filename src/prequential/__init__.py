@@ -11,7 +11,6 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from prequential.codec import decode, encode
     from prequential.data.arrays import from_arrays, from_dataset
     from prequential.data.prepare import prepare
     from prequential.data.sources import load as load_data
@@ -31,11 +30,12 @@ if TYPE_CHECKING:
     from prequential.mixture import mixture
     from prequential.pareto import pareto_front
     from prequential.plan import Plan
-    from prequential.record import Record, load
     from prequential.report.compare import compare
     from prequential.report.page import write_report
     from prequential.report.plots import plot
-    from prequential.run import Interrupted, run
+    from prequential.runs.codec import decode, encode
+    from prequential.runs.record import Record, load
+    from prequential.runs.run import Interrupted, run
     from prequential.sweep import SPACES, sweep
     from prequential.trackers import track
 
@@ -47,28 +47,28 @@ _HOMES = {
     "ChunksFromScratch": "prequential.methods",
     "Exponential": "prequential.methods",
     "FullDataset": "prequential.methods",
-    "Interrupted": "prequential.run",
+    "Interrupted": "prequential.runs.run",
     "Pareto": "prequential.methods",
     "Plan": "prequential.plan",
     "PreqError": "prequential.errors",
     "Recipe": "prequential.learn.recipe",
-    "Record": "prequential.record",
+    "Record": "prequential.runs.record",
     "ReplayBuffer": "prequential.methods",
     "ReplayStreams": "prequential.methods",
     "Uniform": "prequential.methods",
     "compare": "prequential.report.compare",
-    "decode": "prequential.codec",
-    "encode": "prequential.codec",
+    "decode": "prequential.runs.codec",
+    "encode": "prequential.runs.codec",
     "from_arrays": "prequential.data.arrays",
     "from_dataset": "prequential.data.arrays",
-    "load": "prequential.record",
+    "load": "prequential.runs.record",
     "load_data": "prequential.data.sources:load",
     "mixture": "prequential.mixture",
     "pareto_front": "prequential.pareto",
     "plot": "prequential.report.plots",
     "prepare": "prequential.data.prepare",
     "regret": "prequential.measure",
-    "run": "prequential.run",
+    "run": "prequential.runs.run",
     "sweep": "prequential.sweep",
     "write_report": "prequential.report.page",
     "track": "prequential.trackers",
@@ -125,7 +125,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(types.ModuleType):
-    """Keeps `prequential.run` the function: importing the submodule would put the module in its place."""
+    """Keeps `prequential.runs.run` the function: importing the submodule would put the module in its place."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _HOMES and isinstance(value, types.ModuleType)):

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prequential.errors import PreqError, require_count, require_number, whole_seed
-from prequential.record import Record
 from prequential.rng import derive, integers_below
+from prequential.runs.record import Record
 
 
 def regret(record: Record, reference: Record) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prequential.errors import PreqError, require_count, require_number
 from prequential.measure import name_of, require_comparable, require_same_sequence
-from prequential.record import Record
+from prequential.runs.record import Record
 
 Floats = NDArray[np.float64]
 BLOCK_SIZE = 1024

@@ -24,8 +24,8 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
 from prequential.models import MODELS as MODELS_OF_NOW
 from prequential.names_of_before import MODELS, hint, in_names_of_now
-from prequential.progress import Progress
-from prequential.record import Record, read_facts
+from prequential.runs.progress import Progress
+from prequential.runs.record import Record, read_facts
 from prequential.report.seeds import grouped
 from prequential.stack.run import StackInterrupted, run_stack
 from prequential.sweep import LogUniform

@@ -25,9 +25,9 @@ from prequential.learn.feed import Resident, Streamed, make_feed
 from prequential.learn.graph import GraphLearner
 from prequential.learn.learner import Learner
 from prequential.learn.shapes import Shapes
-from prequential.loop import execute
+from prequential.runs.loop import execute
 from prequential.plan import Plan, blocks
-from prequential.recorder import Recorder
+from prequential.runs.recorder import Recorder
 
 from ..conftest import blobs
 from ..unit.test_resume import assert_same
@@ -183,7 +183,7 @@ def test_a_graph_run_goes_on_after_any_event_to_the_bit(mnist: ArraySequence) ->
     states: list[Any] = []
     monitor = lambda: states.append((learner.state(), (recorder.num_events, labels.frontier)))  # noqa: E731
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+        patch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
         patch.setattr(recorder, "pause_is_due", lambda: True)
         execute(plan, learner, labels, recorder, monitor)
     for state, counters in states[3:-1:5]:
@@ -194,7 +194,7 @@ def test_a_graph_run_goes_on_after_any_event_to_the_bit(mnist: ArraySequence) ->
 
 
 def test_a_graph_run_resumes_from_its_directory(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
     method = pq.ReplayStreams(num_streams=3, batch_size=16, first_block=4, min_steps=2)
 
     def ask(progress: Any) -> None:

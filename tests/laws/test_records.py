@@ -18,11 +18,11 @@ from prequential.coding.labels import Scorer
 from prequential.errors import PreqError
 from prequential.events import Event
 from prequential.learn.learner import Learner
-from prequential.loop import execute
+from prequential.runs.loop import execute
 from prequential.methods import Method
 from prequential.models.mlp import mlp
 from prequential.plan import Plan
-from prequential.recorder import Recorder
+from prequential.runs.recorder import Recorder
 
 from ..conftest import blobs
 from .strategies import prequential_methods

@@ -19,14 +19,14 @@ from prequential.coding.labels import Scorer
 from prequential.data import ArraySequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.learn.learner import Learner
-from prequential.loop import execute
+from prequential.runs.loop import execute
 from prequential.models.mlp import mlp
 from prequential.models.mnistnet import mnistnet
 from prequential.models.smallconv import smallconv
 from prequential.models.vgg import vggpp
 from prequential.plan import Plan
-from prequential.progress import Pruned
-from prequential.recorder import Recorder
+from prequential.runs.progress import Pruned
+from prequential.runs.recorder import Recorder
 from prequential.stack import programs as stack_programs
 from prequential.stack.dropout import HashedDropout, dropout_keys, hash_dropout
 from prequential.stack.learner import StackedLearner

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import prequential as pq
 from prequential.coding.labels import Scorer
 from prequential.errors import PreqError, PreqWarning
-from prequential.loop import execute
+from prequential.runs.loop import execute
 from prequential.methods import Method
 from prequential.plan import Plan
-from prequential.progress import Progress
-from prequential.record import ARRAYS, Record
+from prequential.runs.progress import Progress
+from prequential.runs.record import ARRAYS, Record
 from prequential.stack.home import StackHome, discard_stack, stack_place
 from prequential.stack.learner import StackedLearner
 from prequential.stack.recorder import StackRecorder

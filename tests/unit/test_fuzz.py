@@ -19,7 +19,7 @@ import pytest
 import prequential as pq
 from prequential.data import from_arrays
 from prequential.errors import PreqError, PreqWarning
-from prequential.record import ARRAYS, Record
+from prequential.runs.record import ARRAYS, Record
 
 from ..conftest import blobs
 from ..laws.test_records import tiny
@@ -105,7 +105,7 @@ def test_damaged_records(tmp_path: Path) -> None:
 
 
 def test_damaged_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
 
     def start(out: Path, stop_at: int = 1000) -> Record:
         return pq.run(

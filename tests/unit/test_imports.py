@@ -43,7 +43,7 @@ def test_importing_the_package_imports_no_torch() -> None:
 
 
 def test_run_is_the_function_whatever_was_imported_first() -> None:
-    done = python("import prequential.run, prequential as pq; print(pq.run.__name__, pq.load.__name__)")
+    done = python("import prequential.runs.run, prequential as pq; print(pq.run.__name__, pq.load.__name__)")
     assert done.stdout == "run load\n", done.stderr
     assert set(dir(pq)) >= set(pq.__all__)
     with pytest.raises(AttributeError, match="no attribute 'ruin'"):

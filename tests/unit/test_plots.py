@@ -13,7 +13,7 @@ import pytest
 import prequential as pq
 from prequential import PreqError, Record, cli
 from prequential.errors import PreqWarning
-from prequential.record import PER_POSITION
+from prequential.runs.record import PER_POSITION
 from prequential.report.colours import COLOURS, DASHES
 from prequential.report.plots import KINDS
 from prequential.report.plots.against import find_reference

@@ -26,13 +26,13 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.learn.environment import environment
 from prequential.lock import DirectoryLock
 from prequential.methods import Method
-from prequential.progress import Progress
-from prequential.record import ARRAYS, Record
+from prequential.runs.progress import Progress
+from prequential.runs.record import ARRAYS, Record
 
 from ..conftest import blobs
 from ..laws.test_records import IDS, METHODS, tiny
 
-run_module = importlib.import_module("prequential.run")
+run_module = importlib.import_module("prequential.runs.run")
 METHOD = pq.ReplayStreams(num_streams=2, batch_size=8)
 LENGTH = 400
 
@@ -49,8 +49,8 @@ def start(out: Path | None, *, resume: bool = True, stop_at: int | None = None, 
 
 @pytest.fixture(autouse=True)
 def _pause_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
-    monkeypatch.setattr("prequential.live.SECONDS_BETWEEN_WRITES", 1e9)  # file operations that depend on no clock
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.runs.live.SECONDS_BETWEEN_WRITES", 1e9)  # file operations that depend on no clock
 
 
 def assert_same(one: Record, other: Record) -> None:

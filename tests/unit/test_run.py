@@ -18,8 +18,8 @@ from prequential.errors import PreqError
 from prequential.events import Calibrate, Event, Predict, Train
 from prequential.methods import MethodDefaults
 from prequential.models import build, name_of
-from prequential.progress import Progress
-from prequential.record import ARRAYS
+from prequential.runs.progress import Progress
+from prequential.runs.record import ARRAYS
 from prequential.testing import check_data, check_model
 
 from ..conftest import blobs

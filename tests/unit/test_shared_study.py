@@ -16,7 +16,7 @@ import prequential as pq
 from prequential.cli import main
 from prequential.errors import PreqError
 from prequential.report.runs import find_runs
-from prequential.signals import StopRequest
+from prequential.runs.signals import StopRequest
 from prequential.sweep import summarise
 from prequential.sweep.claims import Outcome
 from prequential.sweep.conductor import set_aside

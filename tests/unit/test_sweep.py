@@ -22,10 +22,10 @@ import prequential as pq
 from prequential.cli import main
 from prequential.cli.sweep_table import print_summary
 from prequential.errors import PreqError
-from prequential.progress import Progress, Pruned
-from prequential.record import Record
+from prequential.runs.progress import Progress, Pruned
+from prequential.runs.record import Record
 from prequential.settings import settings_of
-from prequential.signals import StopRequest
+from prequential.runs.signals import StopRequest
 from prequential.sweep import Choice, LogUniform, SweepInterrupted, SweepProgress, Uniform, summarise
 from prequential.sweep.claims import Claim, Outcome
 from prequential.sweep.execute import Processes, _Worker
@@ -282,7 +282,7 @@ def test_a_failed_trial_is_told_and_run_again_a_few_times(tmp_path: Path) -> Non
 
 @pytest.fixture
 def _pause_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
 
 
 @pytest.mark.usefixtures("_pause_often")
@@ -618,8 +618,8 @@ def test_a_request_to_stop_is_heard_whenever_it_comes(tmp_path: Path, when: str,
         return tiny(input_shape, num_classes)
 
     if when != "before the run listens":
-        monkeypatch.setattr("prequential.session.flops_of", interrupt)
-    monkeypatch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+        monkeypatch.setattr("prequential.runs.session.flops_of", interrupt)
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
     out = tmp_path / "s"
     with pytest.raises(SweepInterrupted):
         pq.sweep(make, blobs(LENGTH), METHOD, space=SPACE, trials=3, seed=0, out=out)

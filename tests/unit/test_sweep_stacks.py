@@ -15,7 +15,7 @@ import prequential as pq
 from prequential.cli import main
 from prequential.errors import PreqWarning
 from prequential.learn.recipe import Recipe
-from prequential.record import Record
+from prequential.runs.record import Record
 from prequential.stack.home import StackHome
 from prequential.stack.recipe import SHARED, VECTORS
 from prequential.sweep import LogUniform, SweepInterrupted

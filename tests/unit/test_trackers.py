@@ -15,8 +15,8 @@ import pytest
 import prequential as pq
 from prequential import PreqError, Record, cli
 from prequential.errors import PreqWarning
-from prequential.progress import Progress
-from prequential.record import ARRAYS
+from prequential.runs.progress import Progress
+from prequential.runs.record import ARRAYS
 from prequential.sweep import LogUniform
 from prequential.sweep.pruning import trial_path
 from prequential.trackers import tracker_names
@@ -63,7 +63,7 @@ class Notebook:
 
 @pytest.fixture(autouse=True)
 def _pause_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
 
 
 def start(out: Path, tracker: Any, *, stop_at: int | None = None, resume: bool = True, length: int = 200) -> Record:

@@ -26,10 +26,10 @@ import prequential as pq
 from prequential import PreqError, Record, cli
 from prequential.cli.watch_table import view
 from prequential.files import write_array
-from prequential.live import PROGRESS_FILE, ProgressFile, Standing, is_going, is_locked, read_standing
+from prequential.runs.live import PROGRESS_FILE, ProgressFile, Standing, is_going, is_locked, read_standing
 from prequential.lock import DirectoryLock
-from prequential.progress import Progress
-from prequential.record import write_facts
+from prequential.runs.progress import Progress
+from prequential.runs.record import write_facts
 from prequential.report import sums as sums_module
 from prequential.report.sums import Sums
 from prequential.report.watching import Snapshot, Watcher, regrets
@@ -118,8 +118,8 @@ def test_regret_of_finished_runs_is_that_of_the_measure(record: Record, tmp_path
 
 @pytest.fixture
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prequential.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
-    monkeypatch.setattr("prequential.live.SECONDS_BETWEEN_WRITES", 0.0)
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.runs.live.SECONDS_BETWEEN_WRITES", 0.0)
 
 
 @pytest.mark.usefixtures("_often")

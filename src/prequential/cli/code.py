@@ -56,7 +56,7 @@ def main_encode(arguments: list[str]) -> int:
     flags = parse(Encode, "encode", arguments)
     job, output = job_from(flags), _new_file(flags.output)
     from prequential.cli.show import ProgressBar
-    from prequential.codec import encode
+    from prequential.runs.codec import encode
 
     data = job.load()
     with ProgressBar(job.method, len(data), plan_seed=flags.plan_seed) as bar:
@@ -76,10 +76,10 @@ def main_decode(arguments: list[str]) -> int:
         raise PreqError("--original-order needs --data: a file of inputs in sequence order knows no other")
     content = _read(Path(flags.bitstream))
     from prequential.cli.show import ProgressBar
-    from prequential.codec import decode
     from prequential.coding.container import Container
     from prequential.coding.header import checked
     from prequential.methods.rebuild import method_from_settings
+    from prequential.runs.codec import decode
 
     header = checked(Container.from_bytes(content, flags.bitstream).header)
     data = _inputs(flags, header)

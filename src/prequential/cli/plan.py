@@ -95,15 +95,15 @@ def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) 
     from prequential.learn.environment import find_num_threads, num_threads
     from prequential.learn.estimate import estimate
     from prequential.learn.execution import Execution
-    from prequential.session import prepare
+    from prequential.runs.session import make_session
 
     assert flags.model is not None
-    session = prepare(
+    session = make_session(
         flags.model,
         data,
         plan.method,
-        recipe,
-        seed=0,
+        [recipe],
+        [0],
         plan_seed=plan.seed,
         width=flags.width,
         device=flags.device,

@@ -11,8 +11,8 @@ from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import JobFlags, job_from
 from prequential.cli.parse import UNSET, PathText, Real, Word, default, parse
 from prequential.errors import PreqError, unknown_name
-from prequential.record import Record, require_no_run
 from prequential.report.curve import plot_curve, require_picture_path
+from prequential.runs.record import Record, require_no_run
 from prequential.trackers import track, tracker_names
 
 
@@ -56,7 +56,7 @@ def main_run(arguments: list[str]) -> int:
         require_no_run(Path(flags.out))
 
     from prequential.cli.show import ProgressBar, print_result
-    from prequential.run import Interrupted, run
+    from prequential.runs.run import Interrupted, run
 
     data = job.load()
     signal_number = 0

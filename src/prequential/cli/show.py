@@ -12,9 +12,9 @@ from rich.text import Text
 
 from prequential.methods import METHODS, Method
 from prequential.plan import Plan
-from prequential.progress import Progress as RunProgress
-from prequential.record import Record
 from prequential.reference import Published, other_figure, published
+from prequential.runs.progress import Progress as RunProgress
+from prequential.runs.record import Record
 
 
 class ProgressBar:

@@ -18,7 +18,7 @@ from prequential.errors import PreqError
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
     from prequential.learn.execution import Execution
-    from prequential.record import Record
+    from prequential.runs.record import Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +38,13 @@ def main_verify(arguments: list[str]) -> int:
     flags = parse(Verify, "verify", arguments)
     from prequential.methods.rebuild import method_from_settings
     from prequential.presets import recipe_from_settings
-    from prequential.record import load as load_record
+    from prequential.runs.record import load as load_record
 
     record = load_record(flags.run)
     if record.status != "finished" or not record.prequential:
         raise PreqError(f"{flags.run} holds no finished code (status {record.status}, {record.method['name']})")
-    from prequential.codec import encode_and_score
     from prequential.models import is_package_model
+    from prequential.runs.codec import encode_and_score
 
     model = record.model["name"]
     if not is_package_model(model) and flags.model != model:

@@ -13,6 +13,7 @@ import torch
 
 from prequential.errors import PreqError, require_count
 from prequential.learn.learner import Learner
+from prequential.learn.learning import Learning
 
 MEASURED_STEPS = 8
 WORTH_IT = 0.85
@@ -39,13 +40,13 @@ def require_threads(threads: int | str | None) -> None:
         require_count("threads", threads)
 
 
-def find_num_threads(threads: int | str | None, learner: Learner) -> int | None:
+def find_num_threads(threads: int | str | None, learner: Learning) -> int | None:
     """The number of threads to use; "auto" tries a few on a copy of the learner."""
     if threads != "auto":
         return None if threads is None else int(threads)
     if learner.device.type != "cpu":
         return None
-    scratch = Learner(learner.factory, learner.data, learner.recipe, seed=0, width=learner.width)
+    scratch = Learner(learner.factory, learner.data, learner.inputs.recipe, seed=0, width=learner.width)
     batch = np.arange(32) % len(learner.data)
     labels = torch.zeros(len(batch), dtype=torch.int64)
     return fastest_num_threads(lambda: scratch.train(batch, labels, 0))
@@ -84,7 +85,7 @@ def num_threads(number: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def repeatable(learner: Learner) -> Iterator[None]:
+def repeatable(learner: Learning) -> Iterator[None]:
     """Inside, a GPU gives the same bits each time, or says that an operation cannot, if the learner is to be
     deterministic. A CPU always does."""
     if learner.device.type == "cpu" or not learner.deterministic:
@@ -101,7 +102,7 @@ def repeatable(learner: Learner) -> Iterator[None]:
         torch.backends.cudnn.benchmark = benchmark
 
 
-def environment(learner: Learner) -> dict[str, Any]:
+def environment(learner: Learning) -> dict[str, Any]:
     """What the numbers of a run may depend on."""
     device = learner.device
     return {

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from prequential.learn.flops import cost_of, cost_per_example
-from prequential.learn.learner import Learner
+from prequential.learn.learning import Learning
 from prequential.learn.shapes import Shapes
 from prequential.plan import Plan
 
@@ -29,7 +29,7 @@ class Estimate:
     """Of the training steps that were measured: the plan's most common."""
 
 
-def estimate(plan: Plan, learner: Learner) -> Estimate:
+def estimate(plan: Plan, learner: Learning) -> Estimate:
     """Cost of a plan under a learner, which is trained a few steps on the way: use one that is made for this."""
     counts, shapes = plan.counts(), Shapes.of(plan)
     heldout = learner.data.heldout
@@ -47,13 +47,14 @@ def estimate(plan: Plan, learner: Learner) -> Estimate:
     return Estimate(flops_of(plan, learner), seconds, train, batch_size)
 
 
-def flops_of(plan: Plan, learner: Learner, num_events: int | None = None) -> dict[str, float] | None:
+def flops_of(plan: Plan, learner: Learning, num_events: int | None = None) -> dict[str, float] | None:
     """FLOPs of the first events of a plan (default: all): `code`, and apart from it `heldout`."""
     cost = cost_per_example(learner.model, learner.inputs.clean(np.zeros(2, np.int64)))
     if cost is None:
         return None
     heldout = learner.data.heldout
-    cost = cost.seen(learner.recipe.average_views * (2 if learner.recipe.average_flips else 1))
+    recipe = learner.inputs.recipe
+    cost = cost.seen(recipe.average_views * (2 if recipe.average_flips else 1))
     return cost_of(plan, cost, num_events, 0 if heldout is None else len(heldout))
 
 

@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from prequential.data.sequence import DataSequence, to_network_input
+from prequential.files import digest_of
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.models import ModelFactory, build
@@ -39,3 +40,10 @@ def fresh_model(
             if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
                 layer.momentum = 1.0
     return model
+
+
+def fingerprint_of(model: nn.Module) -> str:
+    """Of a model as it stands: its layers as printed, its parameters and buffers."""
+    tensors = (*model.parameters(), *model.buffers())
+    content = b"".join(tensor.detach().cpu().contiguous().numpy().tobytes() for tensor in tensors)
+    return digest_of(repr(model).encode() + content)

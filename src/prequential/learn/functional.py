@@ -1,6 +1,8 @@
 """The formulas of learning, each as one pure function."""
 
 import math
+from contextlib import AbstractContextManager, nullcontext
+from typing import overload
 
 import torch
 from torch import Tensor
@@ -8,6 +10,23 @@ from torch.nn import functional as F
 
 INITIAL_BETA = math.log(math.e - 1)
 """β₀ = ln(e − 1), so that the temperature factor softplus(β₀) is 1."""
+
+
+def computing(device: torch.device, precision: str) -> AbstractContextManager[object]:
+    """Inside, networks compute in this precision."""
+    if precision == "fp32":
+        return nullcontext()
+    return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
+
+
+def along(vector: Tensor, tensor: Tensor) -> Tensor:
+    """A vector along the first axis of a tensor, in its type and in a shape that broadcasts with it.
+
+    Example:
+        >>> along(torch.ones(2), torch.zeros(2, 3, 4)).shape
+        torch.Size([2, 1, 1])
+    """
+    return vector.to(tensor.dtype).view(-1, *[1] * (tensor.dim() - 1))
 
 
 def temperature(beta: Tensor) -> Tensor:
@@ -25,20 +44,28 @@ def log_probabilities(logits: Tensor, beta: Tensor) -> Tensor:
     return F.log_softmax(temperature(beta).double() * logits.double(), dim=-1)
 
 
-def cross_entropy_gradient(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+def cross_entropy_gradient(logits: Tensor, labels: Tensor, smoothing: float | Tensor) -> Tensor:
     """d/dh of the mean cross-entropy with smoothed targets, written out: (softmax(h) − q) / n.
 
     With C classes q is 1 − ε + ε/C at the label and ε/C elsewhere. Nobody asks for the loss itself,
-    so training starts its backward pass here.
+    so training starts its backward pass here. With a vector of ε, one for each member, the members come first in
+    `logits`, and all have the same labels.
 
     Example:
         >>> cross_entropy_gradient(torch.zeros(1, 2), torch.tensor([1]), smoothing=0.0)
         tensor([[ 0.5000, -0.5000]])
+        >>> cross_entropy_gradient(torch.zeros(2, 1, 2), torch.tensor([1]), torch.tensor([0.0, 0.5]))[:, 0]
+        tensor([[ 0.5000, -0.5000],
+                [ 0.2500, -0.2500]])
     """
-    num_examples, num_classes = logits.shape
+    num_examples, num_classes = logits.shape[-2:]
+    if isinstance(smoothing, Tensor):
+        smoothing = along(smoothing, logits)
+        at_label = (smoothing - 1).expand(*logits.shape[:-1], 1)
+    else:
+        at_label = torch.full((num_examples, 1), smoothing - 1, dtype=logits.dtype, device=logits.device)
     gradient = torch.softmax(logits, dim=-1).sub_(smoothing / num_classes)
-    at_label = torch.full((num_examples, 1), smoothing - 1, dtype=gradient.dtype, device=gradient.device)
-    return gradient.scatter_add_(1, labels[:, None], at_label).div_(num_examples)
+    return gradient.scatter_add_(-1, labels[:, None].expand_as(at_label), at_label).div_(num_examples)
 
 
 def calibration_gradient(logits: Tensor, labels: Tensor, beta: Tensor, count: Tensor | None = None) -> Tensor:
@@ -56,24 +83,45 @@ def calibration_gradient(logits: Tensor, labels: Tensor, beta: Tensor, count: Te
     return torch.sigmoid(beta) * torch.where(counts, expected - observed, 0.0).sum() / count
 
 
-def ema_step_size(step_size: float, num_steps: int, *, warmup: bool) -> float:
+@overload
+def ema_step_size(step_size: float, num_steps: int, *, warmup: bool) -> float: ...
+@overload
+def ema_step_size(step_size: Tensor, num_steps: Tensor, *, warmup: bool) -> Tensor: ...
+def ema_step_size(step_size: float | Tensor, num_steps: int | Tensor, *, warmup: bool) -> float | Tensor:
     """α_n = max(α, min(1, 5/n)) in the n-th training step since the last fresh start, from 1.
 
     Example:
         >>> [ema_step_size(0.02, n, warmup=True) for n in (1, 10, 1000)]
         [1.0, 0.5, 0.02]
+        >>> ema_step_size(torch.tensor([0.02, 0.7]), torch.tensor(10.0), warmup=True)
+        tensor([0.5000, 0.7000])
     """
-    return max(step_size, min(1.0, 5 / num_steps)) if warmup else step_size
+    if not warmup:
+        return step_size
+    if isinstance(step_size, Tensor):
+        return torch.maximum((5 / num_steps).clamp(max=1.0), step_size)  # type: ignore[union-attr]  # by the overloads
+    return max(step_size, min(1.0, 5 / num_steps))
 
 
-def learning_rate(rate: float, num_steps: int, *, full_steps: int) -> float:
+@overload
+def learning_rate(rate: float, num_steps: int, *, full_steps: int) -> float: ...
+@overload
+def learning_rate(rate: float | Tensor, num_steps: Tensor, *, full_steps: int | Tensor) -> Tensor: ...
+def learning_rate(rate: float | Tensor, num_steps: int | Tensor, *, full_steps: int | Tensor) -> float | Tensor:
     """The rate of the n-th training step since the last fresh start, from 1: it falls as √(n₀/n) from step n₀ on.
 
     Example:
         >>> [learning_rate(0.1, n, full_steps=100) for n in (1, 100, 400)]
         [0.1, 0.1, 0.05]
+        >>> learning_rate(torch.tensor([0.1, 0.1]), torch.tensor(400.0), full_steps=torch.tensor([100, 0]))
+        tensor([0.0500, 0.1000])
     """
-    return rate if not full_steps else rate * min(1.0, math.sqrt(full_steps / num_steps))
+    if isinstance(num_steps, Tensor):
+        falling = rate * (full_steps / num_steps).clamp(max=1.0).sqrt()
+        if isinstance(full_steps, Tensor):
+            return torch.where(full_steps > 0, falling, rate)
+        return falling if full_steps else rate + torch.zeros_like(num_steps)
+    return rate * math.sqrt(min(1.0, full_steps / num_steps)) if full_steps else rate
 
 
 def average(averaged: list[Tensor], raw: list[Tensor], step_size: Tensor) -> None:

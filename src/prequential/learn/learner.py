@@ -1,7 +1,7 @@
 """The learner: weights, optimizer, EMA and temperature. It executes events and sees no future label."""
 
 import copy
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 
 import numpy as np
 import torch
@@ -9,9 +9,8 @@ from torch import Tensor, nn
 
 from prequential.data.sequence import DataSequence
 from prequential.events import Indices
-from prequential.files import digest_of
 from prequential.learn import functional
-from prequential.learn.fresh import fresh_model
+from prequential.learn.fresh import fingerprint_of, fresh_model
 from prequential.learn.heldout import loss_and_error
 from prequential.learn.inputs import Inputs
 from prequential.learn.optimizers import make_optimizer, reset
@@ -85,15 +84,13 @@ class Learner:
         with self.computing():
             self.drew_on = probe_model(self.model, inputs, self.data.num_classes, name_of(self.factory))
 
-    def fingerprint(self) -> str:
-        """Of the model as it stands: its layers as printed, its parameters and buffers."""
-        tensors = (*self.model.parameters(), *self.model.buffers())
-        content = b"".join(tensor.detach().cpu().contiguous().numpy().tobytes() for tensor in tensors)
-        return digest_of(repr(self.model).encode() + content)
+    def fingerprints(self) -> list[str]:
+        """Of the model as it stands."""
+        return [fingerprint_of(self.model)]
 
-    def is_finite(self) -> bool:
+    def finite(self) -> list[bool]:
         """Whether every averaged weight is a finite number."""
-        return all(bool(tensor.isfinite().all()) for tensor in self.tracked[1])
+        return [all(bool(tensor.isfinite().all()) for tensor in self.tracked[1])]
 
     def _fresh_model(self, event: int) -> nn.Module:
         return fresh_model(
@@ -109,9 +106,7 @@ class Learner:
 
     def computing(self) -> AbstractContextManager[object]:
         """Inside, networks compute in the learner's precision."""
-        if self.precision == "fp32":
-            return nullcontext()
-        return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
+        return functional.computing(self.device, self.precision)
 
     @torch.no_grad()
     def predict(self, start: int, stop: int) -> Prediction:
@@ -199,9 +194,11 @@ class Learner:
 
     def state(self) -> dict[str, list[Tensor]]:
         """Everything the next event depends on, as copies: put back by `restore`."""
-        return {name: [tensor.clone() for tensor in tensors] for name, tensors in self._state().items()} | {
-            "num_steps": [torch.tensor(self.num_steps)]
-        }
+        return {name: [tensor.clone() for tensor in tensors] for name, tensors in self.tensors().items()}
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        """The same as it is, for one who writes it down at once."""
+        return self._state() | {"num_steps": [torch.tensor(self.num_steps)]}
 
     @torch.no_grad()
     def restore(self, state: dict[str, list[Tensor]]) -> None:
@@ -234,11 +231,11 @@ class Learner:
         self.num_steps = 0
         self._forget()
 
-    def evaluate(self) -> dict[str, float] | None:
+    def evaluate(self) -> list[dict[str, float]] | None:
         """Mean loss and error rate on the held-out data, predicted as the sequence is."""
         if self.data.heldout is None:
             return None
-        return loss_and_error(self.data.heldout, lambda stored: self.logits(self.inputs.prepared(stored)), self.beta)
+        return [loss_and_error(self.data.heldout, lambda stored: self.logits(self.inputs.prepared(stored)), self.beta)]
 
 
 def _tensors(model: nn.Module, recipe: Recipe) -> tuple[list[Tensor], list[Tensor]]:

@@ -85,12 +85,11 @@ class TrainProgram:
         self._count.add_(1)
         rate: Tensor | None = None
         if recipe.full_rate_steps:
-            share = (recipe.full_rate_steps / self._count).clamp(max=1.0).sqrt()
-            rate = (recipe.learning_rate * share)[0].to(learner.dtype)
+            rates = functional.learning_rate(recipe.learning_rate, self._count, full_steps=recipe.full_rate_steps)
+            rate = rates[0].to(learner.dtype)
         learner.optimizer.step(gradients, rate, in_pieces=self._in_pieces)
-        step_size = torch.full_like(self._count, recipe.ema_step_size)
-        if recipe.ema_warmup:
-            step_size = (5 / self._count).clamp(max=1.0).maximum(step_size)
+        constant = torch.full_like(self._count, recipe.ema_step_size)
+        step_size = functional.ema_step_size(constant, self._count, warmup=recipe.ema_warmup)
         raw, averaged = learner.tracked
         functional.average(averaged, raw, step_size[0].to(learner.dtype))
         if self._counters:

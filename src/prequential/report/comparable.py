@@ -8,8 +8,8 @@ import numpy as np
 
 from prequential.errors import PreqError
 from prequential.measure import name_of, require_comparable, sequence_of
-from prequential.record import PER_POSITION, PER_PREDICTION, Record, load
 from prequential.report.runs import find_runs
+from prequential.runs.record import PER_POSITION, PER_PREDICTION, Record, load
 
 KEPT_NOTHING = "has no label to show yet (a run keeps what it coded at each checkpoint; preq watch shows it before)"
 

@@ -7,7 +7,6 @@ from typing import Any
 from prequential.errors import PreqError
 from prequential.measure import require_same_sequence
 from prequential.notebook import html_table, to_arrow, to_pandas
-from prequential.record import Record
 from prequential.report.comparable import common_length, cut, require_finished, require_records, require_same_data
 from prequential.report.compare_text import heads_of, html_rows_of, rows_of, title_of
 from prequential.report.compare_values import values_of
@@ -15,6 +14,7 @@ from prequential.report.entries import Entry, Setting, entries_of, mean_of, pair
 from prequential.report.paired import PairedTest
 from prequential.report.seeds import group_names, grouped, setting_of
 from prequential.report.sentences import listed, sentences_of
+from prequential.runs.record import Record
 from prequential.simple_codes import frequency_code, previous_label_code, uniform_code
 
 SIMPLE_CODES = {"uniform": uniform_code, "frequencies": frequency_code, "previous": previous_label_code}

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prequential.files import writing
-from prequential.record import finite_or_none
 from prequential.report.entries import Entry, Setting
+from prequential.runs.record import finite_or_none
 
 if TYPE_CHECKING:
     from prequential.report.compare import Comparison

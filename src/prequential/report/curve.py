@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from prequential.errors import PreqError
-from prequential.record import Record
 from prequential.report.colours import FAINT, INK
 from prequential.report.picture import FORMATS, require_picture_path
 from prequential.report.plots.chosen import choose, settings_of_runs
 from prequential.report.plots.curves import plot_curves
 from prequential.report.plots.options import Options
+from prequential.runs.record import Record
 
 __all__ = ["FAINT", "FORMATS", "INK", "plot_curve", "require_picture_path"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.record import Record
 from prequential.report.paired import PairedTest, paired_test
+from prequential.runs.record import Record
 
 Floats = NDArray[np.float64]
 EARLY = 0.1

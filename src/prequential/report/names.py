@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from prequential.record import Record
+from prequential.runs.record import Record
 
 
 def short_names(records: Sequence[Record]) -> list[str]:

@@ -10,7 +10,7 @@ from prequential.errors import PreqError
 from prequential.measure import sequence_of
 from prequential.methods import METHODS
 from prequential.pareto import pareto_front
-from prequential.record import RECORD_FILE, Record, load
+from prequential.runs.record import RECORD_FILE, Record, load
 
 MAIN_SETTINGS = {
     "num_streams": "streams",

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
 
-from prequential.record import Record
 from prequential.report.names import short_names
+from prequential.runs.record import Record
 
 SEPARATORS = " -_./()="
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from prequential.errors import PreqError
 from prequential.files import read_array
-from prequential.live import Standing, is_going, is_locked, read_standing
 from prequential.methods.rebuild import method_from_settings
 from prequential.plan import Plan
-from prequential.record import OVER, RECORD_FILE, read_facts
 from prequential.report.sums import Sums
+from prequential.runs.live import Standing, is_going, is_locked, read_standing
+from prequential.runs.record import OVER, RECORD_FILE, read_facts
 
 DIED = "died"
 SPARK_WINDOWS = 8

@@ -16,16 +16,19 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.events import Indices
 from prequential.learn.capture import Tape
 from prequential.learn.feed import make_feed
-from prequential.learn.fresh import fresh_model
+from prequential.learn.fresh import fingerprint_of, fresh_model
+from prequential.learn.functional import computing
 from prequential.learn.heldout import EVALUATION_SIZE
 from prequential.learn.inputs import Inputs
 from prequential.learn.prediction import Prediction
+from prequential.learn.probe import probe_model
 from prequential.learn.recipe import Recipe
 from prequential.learn.shapes import RARE
 from prequential.models import ModelFactory, name_of
 from prequential.plan import is_span
 from prequential.stack.models import StackedModels
 from prequential.stack.programs import PredictProgram, TrainProgram
+from prequential.stack.recipe import require_alike
 
 Program = TypeVar("Program", TrainProgram, PredictProgram)
 PROBED = 2
@@ -48,10 +51,13 @@ class StackedLearner:
         precision: "fp32", or "bf16" for networks that compute in bfloat16.
         dtype: of weights and of everything that is not computed in bfloat16.
         compiled: whether torch.compile fuses the kernels of training steps of a shape that comes up often.
+        deterministic: whether its events must give the same bits each time (`environment.repeatable`).
     """
 
     engine = "stack"
     steps_at_once = 64
+    fallback: str | None = None
+    """What it was asked to do and could not, and why."""
 
     def __init__(
         self,
@@ -66,12 +72,17 @@ class StackedLearner:
         precision: str = "fp32",
         dtype: torch.dtype = torch.float32,
         compiled: bool = False,
+        deterministic: bool = False,
     ) -> None:
         require_members(recipes, seeds, data)
+        require_alike(recipes)
         self.factory, self.data, self.recipes, self.seeds, self.width = factory, data, recipes, seeds, width
         self.device, self.dtype = torch.device(device), dtype
+        self.precision, self.compiled, self.deterministic = precision, compiled, deterministic
         self.inputs = Inputs(data, recipes[0], seed=seeds[0], device=self.device, dtype=dtype)
         fresh = self._fresh_models(event=-1)
+        self.model, self._fingerprints = fresh[0], [fingerprint_of(model) for model in fresh]
+        self.probe(PROBED)
         self.models = StackedModels(
             fresh,
             recipes,
@@ -87,12 +98,20 @@ class StackedLearner:
         self._predicting: dict[int, PredictProgram] = {}
         self._uses: Counter[tuple[str, int]] = Counter()
         self._last: tuple[tuple[int, int], PredictProgram] | None = None
-        self._recordable, self._compiled = True, compiled
-        self.fallback: str | None = None
-        """What it was asked to do and could not, and why."""
+        self._recordable, self._compiles = True, compiled
 
     def __len__(self) -> int:
         return len(self.seeds)
+
+    def probe(self, num_examples: int) -> None:
+        """Try the first member on a batch of that size, as a run of its own would."""
+        inputs = self.inputs.clean(np.zeros(num_examples, np.int64))
+        with computing(self.device, self.precision):
+            probe_model(self.model, inputs, self.data.num_classes, name_of(self.factory))
+
+    def fingerprints(self) -> list[str]:
+        """Of the models as they began."""
+        return self._fingerprints
 
     def _fresh_models(self, event: int) -> list[nn.Module]:
         return [
@@ -215,9 +234,9 @@ class StackedLearner:
         use = type(program).__name__, size
         before, self._uses[use] = self._uses[use], self._uses[use] + num_uses
         if before <= RARE < self._uses[use]:
-            if self._compiled and isinstance(program, TrainProgram):
-                self._compiled = self._can_be("compiled", program.compile, "without")
-                program = known[size] = program if self._compiled else make(size)
+            if self._compiles and isinstance(program, TrainProgram):
+                self._compiles = self._can_be("compiled", program.compile, "without")
+                program = known[size] = program if self._compiles else make(size)
             if self._recordable:
                 self._recordable = self._can_be("recorded", partial(program.record, self._tape), "eagerly")
                 known[size] = program if self._recordable else make(size)

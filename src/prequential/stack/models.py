@@ -11,7 +11,7 @@ from prequential.learn.inputs import Inputs
 from prequential.learn.prediction import Prediction
 from prequential.learn.recipe import Recipe
 from prequential.stack.optimizers import make_stacked_optimizer, reset
-from prequential.stack.recipe import Vectors, along
+from prequential.stack.recipe import Vectors
 from prequential.stack.stackable import Bound, Structure, require_stackable
 from prequential.stack.state import StackedState
 
@@ -58,25 +58,22 @@ class StackedModels:
         """Refuse a model that cannot be stacked."""
         require_stackable(self.structure, models, self.raw.weights | self.raw.others, inputs, name)
 
-    def _computing(self) -> torch.autocast:
-        return torch.autocast(self._device.type, torch.bfloat16, enabled=self.precision == "bf16", cache_enabled=False)
-
     def statistics(self) -> dict[str, Tensor]:
         """Copies of the batch statistics that members move by different amounts."""
         return {name: self.raw.others[name].clone() for name in self._momenta}
 
     def trained(self, inputs: Tensor, labels: Tensor, keys: Tensor, *, shared: bool) -> tuple[Tensor, Tensor]:
         """Logits in train mode and the slope of the loss there; for `inputs` and `keys` see `Structure.train`."""
-        with self._computing():
+        with functional.computing(self._device, self.precision):
             logits = self.structure.train(self.leaves | self.raw.others, keys, inputs, shared=shared)
         logits = logits.to(self.raw.flat.dtype)
-        return logits, cross_entropy_gradient(logits.detach(), labels, self.settings.label_smoothing)
+        return logits, functional.cross_entropy_gradient(logits.detach(), labels, self.settings.label_smoothing)
 
     def move_statistics(self, before: dict[str, Tensor]) -> None:
         """Batch statistics from where they were before a step to where each member takes them."""
         for name, old in before.items():
             new = self.raw.others[name]
-            new.copy_(old.lerp(new, along(self._momenta[name], new)))
+            new.copy_(old.lerp(new, functional.along(self._momenta[name], new)))
         if self._counters:
             torch._foreach_add_(self._counters, 1)
         if integers := self.raw.integers():
@@ -93,13 +90,15 @@ class StackedModels:
         raw, averaged = [self.raw.flat, *self.raw.floats()], [self.averaged.flat, *self.averaged.floats()]
         are_raw = self.settings.common.batch_statistics == "raw"
         for number, (mine, theirs) in enumerate(zip(averaged, raw, strict=True)):
-            mine.copy_(theirs) if number and are_raw else mine.lerp_(theirs, along(self._ema_step_sizes, mine))
+            mine.copy_(theirs) if number and are_raw else mine.lerp_(
+                theirs, functional.along(self._ema_step_sizes, mine)
+            )
 
     @torch.no_grad()
     def logits(self, inputs: Tensor) -> Tensor:
         """What the averaged weights of each member make of clean inputs, averaged over views if asked."""
         tensors = self.structure.used(self.averaged.weights | self.averaged.others)
-        with self._computing():
+        with functional.computing(self._device, self.precision):
             predict = torch.vmap(lambda tensors: self.inputs.logits(Bound(self.structure.predicting, tensors), inputs))
             logits: Tensor = predict(tensors)
         return logits
@@ -144,18 +143,3 @@ class StackedModels:
         for owner, optimizer in (("weights", self.optimizer), ("beta", self.beta_optimizer)):
             tensors |= {f"{owner} {name}": [tensor] for name, tensor in optimizer.state.items()}
         return tensors
-
-
-def cross_entropy_gradient(logits: Tensor, labels: Tensor, smoothing: Tensor) -> Tensor:
-    """d/dh of each member's mean cross-entropy, whose targets are smoothed by its own ε: (softmax(h) − q) / n.
-
-    Example:
-        >>> cross_entropy_gradient(torch.zeros(2, 1, 2), torch.tensor([1]), torch.tensor([0.0, 0.5]))[:, 0]
-        tensor([[ 0.5000, -0.5000],
-                [ 0.2500, -0.2500]])
-    """
-    num_members, num_examples, num_classes = logits.shape
-    epsilon = along(smoothing, logits)
-    gradient = torch.softmax(logits, dim=-1).sub_(epsilon / num_classes)
-    at_label = (epsilon - 1).expand(num_members, num_examples, 1)
-    return gradient.scatter_add_(2, labels[None, :, None].expand_as(at_label), at_label).div_(num_examples)

@@ -9,7 +9,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from prequential.stack.recipe import Vectors, along
+from prequential.learn.functional import along
+from prequential.stack.recipe import Vectors
 
 
 class StackedOptimizer(Protocol):

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from prequential.errors import PreqError
+from prequential.learn import functional
 from prequential.learn.recipe import Recipe
 
 SHARED = ("optimizer", "augment", "average_flips", "average_views", "ema_warmup", "batch_statistics")
@@ -43,14 +44,11 @@ class Vectors:
         """The learning rates of the n-th training step since the last fresh start, from 1."""
         if not self._rates_fall:
             return self.learning_rate
-        share = (self.full_rate_steps / num_steps).clamp(max=1.0).sqrt()
-        return torch.where(self.full_rate_steps > 0, self.learning_rate * share, self.learning_rate)
+        return functional.learning_rate(self.learning_rate, num_steps, full_steps=self.full_rate_steps)
 
     def ema_step_sizes(self, num_steps: Tensor) -> Tensor:
         """α of each member in the n-th training step."""
-        if not self.common.ema_warmup:
-            return self.ema_step_size
-        return (5 / num_steps).clamp(max=1.0).maximum(self.ema_step_size)
+        return functional.ema_step_size(self.ema_step_size, num_steps, warmup=self.common.ema_warmup)
 
 
 def require_alike(recipes: Sequence[Recipe]) -> None:
@@ -72,13 +70,3 @@ def require_alike(recipes: Sequence[Recipe]) -> None:
 
 def _shown(value: object) -> str:
     return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
-
-
-def along(vector: Tensor, tensor: Tensor) -> Tensor:
-    """A vector along the first axis of a tensor, in its type and in a shape that broadcasts with it.
-
-    Example:
-        >>> along(torch.ones(2), torch.zeros(2, 3, 4)).shape
-        torch.Size([2, 1, 1])
-    """
-    return vector.to(tensor.dtype).view(-1, *[1] * (tensor.dim() - 1))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prequential.record import Record
+from prequential.runs.record import Record
 
 
 @dataclass(frozen=True)

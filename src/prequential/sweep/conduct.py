@@ -9,9 +9,9 @@ from prequential.errors import PreqError, require_count, require_number, whole_s
 from prequential.learn.recipe import Recipe
 from prequential.lock import DirectoryLock
 from prequential.methods import Method, ReplayStreams
-from prequential.record import claim
+from prequential.runs.record import claim
+from prequential.runs.signals import StopRequest
 from prequential.settings import plain_value, settings_of
-from prequential.signals import StopRequest
 from prequential.sweep.conductor import Conductor, SweepProgress
 from prequential.sweep.execute import Executor, InThisProcess, Processes
 from prequential.sweep.home import SWEEP_FILE, SweepHome

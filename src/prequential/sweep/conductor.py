@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from prequential.errors import PreqError
-from prequential.signals import StopRequest
+from prequential.runs.signals import StopRequest
 from prequential.sweep.claims import Outcome
 from prequential.sweep.execute import Executor
 from prequential.sweep.pruning import REGRET, note_best, trial_path

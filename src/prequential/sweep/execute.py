@@ -11,8 +11,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
 from prequential.errors import PreqError
-from prequential.progress import Progress
-from prequential.signals import StopRequest
+from prequential.runs.progress import Progress
+from prequential.runs.signals import StopRequest
 from prequential.sweep.claims import Claim, Outcome
 from prequential.sweep.trials import TrialRunner, Work
 
@@ -164,7 +164,7 @@ class Processes:
 
 def _serve(connection: Connection, work: Work) -> None:
     """The life of a worker: trials come through the pipe, outcomes go back; it stops where the pipe ends."""
-    import prequential.run  # noqa: F401  # the slow part, before the first trial is waited for
+    import prequential.runs.run  # noqa: F401  # the slow part, before the first trial is waited for
 
     runner, asked = TrialRunner(work), False
 

@@ -11,7 +11,7 @@ from typing import Any
 from prequential.errors import PreqError
 from prequential.files import digest_of, write_atomically
 from prequential.names_of_before import FORMATS, hint, in_names_of_now, require_format
-from prequential.record import OVER, read_facts
+from prequential.runs.record import OVER, read_facts
 from prequential.sweep.storage import STUDY_FILE, without_password
 from prequential.sweep.study import new_mark
 

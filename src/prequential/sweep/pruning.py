@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from prequential.errors import PreqError, require_number, unknown_name
 from prequential.files import read_array, write_atomically
-from prequential.progress import Listener, Progress, Pruned
+from prequential.runs.progress import Listener, Progress, Pruned
 
 REGRET = "regret"
 _OPTUNAS = {

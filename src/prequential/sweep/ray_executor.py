@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from prequential.errors import PreqError, require_count, require_number
-from prequential.signals import StopRequest
+from prequential.runs.signals import StopRequest
 from prequential.sweep.claims import Claim, Outcome
 from prequential.sweep.execute import SECONDS_BETWEEN_LOOKS, Take
 from prequential.sweep.trials import TrialRunner, Work

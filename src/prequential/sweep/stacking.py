@@ -1,14 +1,14 @@
 """Trials whose plans and shapes agree, trained as one stack."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prequential.errors import PreqError
-from prequential.progress import Listener
-from prequential.record import OVER, RECORD_FILE, Record, load, read_facts
+from prequential.runs.progress import Listener
+from prequential.runs.record import OVER, RECORD_FILE, Record, load, read_facts
 from prequential.sweep.claims import Claim
 from prequential.sweep.spaces import Resolved, resolve
 
@@ -22,7 +22,7 @@ MAY_DIFFER = (
 
 STACK = "stack"
 """The engine that records of stacks name."""
-TAKEN = ("plan_seed", "device", "precision", "checkpoint_seconds")
+TAKEN = ("plan_seed", "device", "precision", "threads", "checkpoint_seconds")
 """What a stack takes of the arguments of a run."""
 
 
@@ -55,35 +55,35 @@ def run_as_stack(
     paths: Sequence[Path],
     arguments: Mapping[str, Any],
     listeners: Sequence[Listener],
+    listeners_of: Callable[[Path], Sequence[Listener]],
 ) -> list[Record]:
     """The record of each trial. A stack of the same trials that was stopped goes on where its last checkpoint left it.
 
     Trials that have come to an end are not run again; what else is in their directories, such as the state of a trial
     that was run alone, is of no use to a stack and goes.
     """
-    from prequential.learn.environment import num_threads
-    from prequential.stack.home import discard_stack
-    from prequential.stack.run import run_stack
+    from prequential.runs.directory import discard_stack
+    from prequential.runs.run import run_stack
 
     found = {path: record for path in paths if (record := _finished(path)) is not None}
     for path in paths:
-        if path not in found:
+        if path not in found and not _is_of_a_stack(path):
             shutil.rmtree(path, ignore_errors=True)
     members = [(trial, path) for trial, path in zip(trials, paths, strict=True) if _may_be_member(found.get(path))]
     if len(found) < len(paths):
-        with num_threads(arguments.get("threads")):
-            records = run_stack(
-                make_model,
-                data,
-                trials[0].method,
-                [trial.recipe for trial, _ in members],
-                seeds=[trial.seed for trial, _ in members],
-                width=trials[0].width,
-                out=[path for _, path in members],
-                resume=True,
-                listeners=listeners,
-                **{name: arguments[name] for name in TAKEN if name in arguments},
-            )
+        records = run_stack(
+            make_model,
+            data,
+            trials[0].method,
+            [trial.recipe for trial, _ in members],
+            seeds=[trial.seed for trial, _ in members],
+            width=trials[0].width,
+            out=[path for _, path in members],
+            resume=True,
+            listeners=listeners,
+            listeners_of_each=[listeners_of(path) for _, path in members],
+            **{name: arguments[name] for name in TAKEN if name in arguments},
+        )
         found |= {path: record for (_, path), record in zip(members, records, strict=True)}
     for path in paths:
         discard_stack(path)
@@ -93,17 +93,22 @@ def run_as_stack(
 def leave_stack(path: Path) -> Record | None:
     """Make the directory of a trial ready for a run by itself: what a stack left unfinished goes, and a record that a
     stack has finished is given back."""
-    from prequential.stack.home import discard_stack
+    from prequential.runs.directory import discard_stack
 
     discard_stack(path)
-    try:
-        if read_facts(path)["environment"].get("engine") != STACK:
-            return None
-    except PreqError:  # there is no record, or the run says what is wrong with it
+    if not _is_of_a_stack(path):
         return None
     if (record := _finished(path)) is None:
         shutil.rmtree(path, ignore_errors=True)
     return record
+
+
+def _is_of_a_stack(path: Path) -> bool:
+    """Whether a stack began the run in a directory."""
+    try:
+        return bool(read_facts(path)["environment"].get("engine") == STACK)
+    except PreqError:  # there is no record, or the run says what is wrong with it
+        return False
 
 
 def _may_be_member(record: Record | None) -> bool:

@@ -13,7 +13,7 @@ from time import sleep, time_ns
 from typing import TYPE_CHECKING, Any
 
 from prequential.files import digest_of
-from prequential.record import finite_or_none
+from prequential.runs.record import finite_or_none
 from prequential.sweep.claims import Claim, Outcome
 from prequential.sweep.pulse import Pulse
 from prequential.sweep.sampling import ask_for_settings, make_sampler, run_seed
@@ -24,7 +24,7 @@ from prequential.sweep.storage import close_study, hand_back, open_study, reopen
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial, Trial
 
-    from prequential.signals import StopRequest
+    from prequential.runs.signals import StopRequest
 
 MOST_FAILURES = 3
 OWNER = "directory"

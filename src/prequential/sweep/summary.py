@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prequential.errors import PreqError
-from prequential.record import Record, finite_or_none, load
+from prequential.runs.record import Record, finite_or_none, load
 from prequential.sweep.home import SweepHome
 from prequential.sweep.pruning import trial_path
 from prequential.sweep.storage import close_study, open_study, sqlite_file, storage_url

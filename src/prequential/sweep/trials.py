@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from prequential.errors import PreqError, PreqWarning
 from prequential.lock import DirectoryLock
 from prequential.plan import Plan
-from prequential.progress import Listener, Progress
-from prequential.record import Record, claim
+from prequential.runs.progress import Listener, Progress
+from prequential.runs.record import Record, claim
 from prequential.sweep.claims import Claim, Outcome, outcome_of
 from prequential.sweep.pruning import Rule, make_listener, trial_path
 from prequential.sweep.spaces import Resolved, resolve
@@ -60,7 +60,7 @@ class TrialRunner:
 
     def __call__(self, claims: Sequence[Claim], listeners: Sequence[Listener] = ()) -> list[Outcome]:
         """Run one trial, or several as a stack. Whatever a run raises becomes an outcome."""
-        from prequential.run import Interrupted
+        from prequential.runs.run import Interrupted
 
         try:
             with warnings.catch_warnings():
@@ -83,7 +83,7 @@ class TrialRunner:
         return self._data
 
     def _run(self, claimed: Claim, listeners: Sequence[Listener]) -> Outcome:
-        from prequential.run import run
+        from prequential.runs.run import run
         from prequential.sweep.stacking import leave_stack
 
         trial, path, watch = self._resolved(claimed), self._place(claimed), _Watch()
@@ -123,11 +123,11 @@ class TrialRunner:
         from prequential.sweep.stacking import run_as_stack
 
         trials, paths = [self._resolved(each) for each in claims], [self._place(each) for each in claims]
-        arguments = self.work.arguments
-        records = run_as_stack(self.work.make_model, self.data, trials, paths, arguments, listeners)
-        for name in self.work.track:
-            for path, record in zip(paths, records, strict=True):
-                track(name, path).replay(record)
+
+        def trackers(path: Path) -> list[Listener]:
+            return [track(name, path) for name in self.work.track]
+
+        records = run_as_stack(self.work.make_model, self.data, trials, paths, self.work.arguments, listeners, trackers)
         return [outcome_of(each.number, record) for each, record in zip(claims, records, strict=True)]
 
     def _resolved(self, claimed: Claim) -> Resolved:

@@ -11,8 +11,8 @@ import numpy as np
 
 from prequential.errors import PreqWarning
 from prequential.files import digest_of
-from prequential.progress import Progress
-from prequential.record import OVER, Record
+from prequential.runs.progress import Progress
+from prequential.runs.record import OVER, Record
 
 STATE_FILE = "tracked.json"
 MOST_ENTRIES = 1000

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from prequential.record import Record
 from prequential.report.compare import Comparison
 from prequential.report.compare_text import number
 from prequential.report.page.curves import CODE_NAMES
 from prequential.report.page.markup import Markup, join, tag
 from prequential.report.page.settings import MOST_COLUMNS, as_text, beside, facts_table, flat
+from prequential.runs.record import Record
 
 MOST_BARS = 20
 """Classes that get a bar of their own."""

@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from prequential.record import Record
 from prequential.report.entries import Setting
 from prequential.report.page.comparison import sort_head
 from prequential.report.page.markup import Markup, join, tag
+from prequential.runs.record import Record
 
 MOST_COLUMNS = 8
 """Settings that fit beside each other; more become rows."""

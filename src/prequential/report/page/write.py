@@ -10,11 +10,11 @@ import numpy as np
 
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import write_atomically, writing
-from prequential.record import Record
 from prequential.report.comparable import load_runs
 from prequential.report.compare import compare
 from prequential.report.page.build import page_of
 from prequential.report.sentences import listed
+from prequential.runs.record import Record
 
 SUFFIXES = (".html", ".htm")
 Run = Record | str | Path

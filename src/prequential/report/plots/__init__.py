@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from prequential.errors import PreqError, PreqWarning, unknown_name
-from prequential.record import Record
 from prequential.report.pareto import plot_pareto
 from prequential.report.picture import require_picture_path
 from prequential.report.plots.calibration import plot_calibration
@@ -18,6 +17,7 @@ from prequential.report.plots.regret import plot_regret
 from prequential.report.plots.replay import plot_replay
 from prequential.report.runs import gather
 from prequential.report.sentences import listed
+from prequential.runs.record import Record
 
 KINDS = {
     "regret": "codelength relative to a reference along the sequence, the next-step loss beside it",

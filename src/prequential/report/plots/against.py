@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from prequential.errors import PreqError, unknown_name
 from prequential.measure import require_comparable
-from prequential.record import Record
 from prequential.report.plots.chosen import Run, Setting
 from prequential.report.plots.lines import mean_nats
+from prequential.runs.record import Record
 from prequential.simple_codes import frequency_code, previous_label_code, uniform_code
 
 SIMPLE_CODES = {

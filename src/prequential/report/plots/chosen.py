@@ -10,11 +10,11 @@ import numpy as np
 
 from prequential.errors import PreqError, PreqWarning
 from prequential.measure import require_same_sequence
-from prequential.record import ARRAYS, RECORD_FILE, Record, load
 from prequential.report.comparable import KEPT_NOTHING
 from prequential.report.names import short_names
 from prequential.report.runs import find_runs
 from prequential.report.seeds import group_names, grouped
+from prequential.runs.record import ARRAYS, RECORD_FILE, Record, load
 
 NAMED = 3
 """Directories that a note names."""

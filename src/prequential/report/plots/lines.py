@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.record import Record
 from prequential.report.plots.chosen import Setting
 from prequential.report.plots.thinning import kept
 from prequential.report.plots.windows import windows
+from prequential.runs.record import Record
 
 Curve = NDArray[np.float64]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prequential.errors import PreqError, require_count, unknown_name
-from prequential.record import Record
+from prequential.runs.record import Record
 
 SCALES = ("log", "linear")
 USED_BY = {

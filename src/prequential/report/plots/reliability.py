@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.record import Record
+from prequential.runs.record import Record
 
 NUM_BINS = 15
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from prequential.methods import METHODS
-from prequential.record import Record
 from prequential.report.axes import literal
 from prequential.report.colours import GREY
 from prequential.report.plots.chosen import Setting
+from prequential.runs.record import Record
 
 MOST_NAMES = 3
 CHARACTERS_PER_INCH = 17

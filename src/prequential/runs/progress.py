@@ -32,6 +32,12 @@ resumed run goes on; one with `end(record)` is given the record when it is kept,
 """
 
 
+def tell(listeners: Iterable[Listener], progress: Progress) -> None:
+    """Tell every listener where a run stands."""
+    for listener in listeners:
+        listener(progress)
+
+
 def tell_begin(listeners: Iterable[Listener], facts: Mapping[str, Any], progress: Progress) -> None:
     """Tell those who want to know that a run begins, or goes on."""
     for listener in listeners:

@@ -19,18 +19,18 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
 from prequential.learn.environment import environment, find_num_threads, num_threads, repeatable, require_threads
 from prequential.learn.execution import Execution
-from prequential.learn.learner import Learner
+from prequential.learn.learning import Learning
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
-from prequential.loop import execute
 from prequential.methods import Method
 from prequential.methods.rebuild import method_from_settings
 from prequential.models import ModelFactory, build, is_package_model, name_of
 from prequential.names_of_before import hint
 from prequential.presets import recipe_from_settings
-from prequential.progress import Listener
-from prequential.recorder import Recorder
-from prequential.session import Session, prepare
+from prequential.runs.loop import execute
+from prequential.runs.progress import Listener
+from prequential.runs.recorder import Recorder
+from prequential.runs.session import Session, make_session
 
 MATTERS = ("prequential", "torch", "numpy", "constriction", "device_name", "cuda", "cpu_capability", "platform")
 """What the bits of a prediction may depend on."""
@@ -83,13 +83,14 @@ def encode_and_score(
     method: Method | None,
     recipe: Recipe | None,
     *,
+    seed: int,
     threads: int | str | None,
     listeners: Iterable[Listener],
     **settings: Any,
 ) -> tuple[bytes, NDArray[np.float64]]:
     """The bitstream, and the nats of each label."""
     require_threads(threads)
-    session = prepare(make_model, data, method, recipe, evaluate=False, **settings)
+    session = make_session(make_model, data, method, [recipe], [seed], evaluate=False, **settings)
     if not session.plan.method.prequential:
         raise PreqError(f"{session.plan.method.name} is not prequential: it has no code to write")
     if data.num_classes > MOST_CLASSES:
@@ -98,15 +99,16 @@ def encode_and_score(
     with num_threads(find_num_threads(threads, session.learner)):
         header = _header(session)
         recorder = _walk(session, labels, listeners)
-    if recorder.diverged:
+    (measured,) = recorder.members
+    if measured.status == "diverged":
         raise PreqError(
             f"the label at position {recorder.position - 1} has no finite codelength, so there is nothing to encode; "
             "try a smaller learning rate or a larger eps"
         )
-    arrays = recorder.arrays()
+    arrays = measured.arrays()
     header |= {
         "num_events": recorder.num_events,
-        "codelength_nats": recorder.total_nats,
+        "codelength_nats": measured.total_nats,
         "labels": digest_of(arrays["labels"].astype("<u2").tobytes()),
         "checks": block_checks(arrays["labels"]),
     }
@@ -120,30 +122,32 @@ def _execution(engine: str, precision: str) -> Execution:
 
 def _header(session: Session) -> dict[str, Any]:
     """Everything a decoder must rebuild or compare; the number of threads is the current one."""
-    learner = session.learner
+    learner, (facts,) = session.learner, session.facts
+    told = facts.plain()
     return {
-        **{name: session.facts[name] for name in ("method", "recipe", "model", "seeds", "length", "num_classes")},
-        "data": {name: session.facts["data"][name] for name in ("name", "input_shape", "inputs", "training_view")},
+        **{name: told[name] for name in ("method", "recipe", "model", "seeds", "length", "num_classes")},
+        "data": {name: facts.data[name] for name in ("name", "input_shape", "inputs", "training_view")},
         "plan": session.plan.digest(),
-        "fingerprint": session.facts["model"]["fingerprint"],
+        "fingerprint": facts.model["fingerprint"],
         "device": str(learner.device),
         "environment": _environment(learner),
     }
 
 
-def _environment(learner: Learner) -> dict[str, Any]:
+def _environment(learner: Learning) -> dict[str, Any]:
     return environment(learner) | {"constriction": importlib.metadata.version("constriction")}
 
 
 def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener]) -> Recorder:
     learner = session.learner
     recorder = Recorder(session.plan, learner.data.num_classes)
-    with seeded(learner.seed, "run", 0, learner.device), repeatable(learner):
+    heard = [list(listeners)]
+    with seeded(session.seeds[0], "run", 0, learner.device), repeatable(learner):
         try:
-            execute(session.plan, learner, labels, recorder, lambda: recorder.report(listeners))
+            execute(session.plan, learner, labels, recorder, lambda: recorder.report((), heard))
         finally:
             learner.close()
-    recorder.report(listeners)
+    recorder.report((), heard)
     return recorder
 
 
@@ -208,12 +212,12 @@ def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFa
     if make_model is None:
         _require_size(header, data.input_shape)
     there = header["environment"]
-    session = prepare(
+    session = make_session(
         make_model or name,
         data,
         method_from_settings(header["method"]),
-        recipe_from_settings(header["recipe"]),
-        seed=header["seeds"]["seed"],
+        [recipe_from_settings(header["recipe"])],
+        [header["seeds"]["seed"]],
         plan_seed=header["seeds"]["plan_seed"],
         width=header["model"]["width"],
         device=device,
@@ -222,7 +226,7 @@ def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFa
     )
     if session.plan.digest(header["num_events"]) != header["plan"]:
         raise PreqError("the plan differs from the encoder's; was the file made by another version?")
-    if session.facts["model"]["fingerprint"] != header["fingerprint"]:
+    if session.facts[0].model["fingerprint"] != header["fingerprint"]:
         raise PreqError(f"the model '{name}' is not the encoder's: other layers or other weights; is it the same code?")
     if different := _because(header, session.learner):
         warnings.warn(f"decoding may fail{different}", PreqWarning, stacklevel=3)
@@ -242,7 +246,7 @@ def _require_size(header: dict[str, Any], input_shape: tuple[int, ...]) -> None:
         )
 
 
-def _because(header: dict[str, Any], learner: Learner) -> str:
+def _because(header: dict[str, Any], learner: Learning) -> str:
     here, there = _environment(learner), header["environment"]
     differences = [
         f"{name} {there.get(name)} there, {here[name]} here" for name in MATTERS if there.get(name) != here[name]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prequential.progress import Progress
-from prequential.record import finite_or_none
+from prequential.runs.progress import Progress
+from prequential.runs.record import finite_or_none
 
 PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN_WRITES = 1.0

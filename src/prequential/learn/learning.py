@@ -1,0 +1,60 @@
+"""Who executes events: the protocol that the plain, the recorded and the stacked learner share."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from prequential.data.sequence import DataSequence
+from prequential.events import Indices
+from prequential.learn.inputs import Inputs
+from prequential.learn.prediction import Prediction
+
+
+class Learning(Protocol):
+    """Who executes events, for one member or for many. It sees no future label, and is a pure function of the events it
+    was given. What is said of each member is a list, in the order of the members."""
+
+    factory: Any
+    width: float
+    device: torch.device
+    engine: str
+    precision: str
+    compiled: bool
+    deterministic: bool
+    fallback: str | None
+    """What it was asked to do and could not, and why."""
+
+    @property
+    def data(self) -> DataSequence: ...
+    @property
+    def inputs(self) -> Inputs: ...
+    @property
+    def steps_at_once(self) -> int: ...
+    @property
+    def model(self) -> nn.Module:
+        """The network of a member, to look at: all have the same layers."""
+
+    def probe(self, num_examples: int) -> None:
+        """Try the network on a batch of that size before any work is done."""
+
+    def fingerprints(self) -> Sequence[str]: ...
+    def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None: ...
+    def predict(self, start: int, stop: int) -> Prediction: ...
+    def predict_uniformly(self, start: int, stop: int) -> Prediction: ...
+    def calibrate(self, indices: Indices, labels: Tensor) -> None: ...
+    def reinit(self, event: int) -> None: ...
+    def shrink_perturb(self, shrink: float, perturb: float, event: int) -> None: ...
+    def evaluate(self) -> Sequence[dict[str, float]] | None: ...
+    def finite(self) -> Sequence[bool]:
+        """Whether every averaged weight is a finite number."""
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        """Everything the next event depends on, as it is: for one who writes it down at once."""
+
+    def restore(self, state: dict[str, list[Tensor]]) -> None:
+        """Go back to where `tensors` were taken, by a learner with the same settings."""
+
+    def close(self) -> None:
+        """Let go of what only speed needed."""

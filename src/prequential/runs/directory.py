@@ -1,0 +1,275 @@
+"""Where a run is kept: a directory for the record of each member, and one place for the checkpoints of all.
+
+A run of one member has its checkpoints beside its record. That of several is a directory beside the first member's,
+with `.stack` behind its name, which goes when all records are written.
+"""
+
+import contextlib
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from prequential.errors import PreqError, PreqWarning
+from prequential.files import digest_of, read_array, writing
+from prequential.learn.learning import Learning
+from prequential.runs.checkpoints import Checkpoint, Checkpoints, DamagedError, reading
+from prequential.runs.facts import Facts
+from prequential.runs.measured import COUNTERS, Contents, Measured
+from prequential.runs.record import ARRAYS, OVER, RECORD_FILE, Record, read_facts, require_no_run, write_facts
+from prequential.runs.record import load as load_record
+from prequential.runs.recorder import Recorder
+
+
+def stack_place(first: Path) -> Path:
+    """Where the checkpoints of a stack are whose first member is kept in `first`.
+
+    Example:
+        >>> stack_place(Path("/sweeps/a/trials/00007")).as_posix()
+        '/sweeps/a/trials/00007.stack'
+    """
+    first = first.absolute()
+    return first.with_name(f"{first.name}.stack")
+
+
+def discard_stack(first: Path) -> None:
+    """Remove the checkpoints that a stack left behind, where there are any; files of the user's stay."""
+    place = stack_place(first)
+    Checkpoints(place / "checkpoints", every_seconds=0).clear()
+    if (place / "stack.json").exists():  # format 1 kept what was measured there as well
+        with writing(place):
+            for name in (*(f"{name}.npy" for name in ARRAYS), "stack.json"):
+                (place / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        place.rmdir()
+
+
+class OtherMembersError(Exception):
+    """A checkpoint of a stack that is not this one."""
+
+
+class MemberDirectory:
+    """The record of one member, from its first event on. `facts` are what it says of its settings."""
+
+    def __init__(self, path: Path, facts: Facts) -> None:
+        self.path, self.facts = path, facts
+
+    def begin(self) -> None:
+        """Say that a run begins here, before anything else is written."""
+        self.note(0.0, dict.fromkeys(ARRAYS, (0, digest_of(b""))))
+
+    def note(self, seconds: float, contents: Contents) -> None:
+        """Write the record of a run that goes on: what is in its arrays so far."""
+        facts = self.facts.plain() | {"status": "running", "heldout": None, "flops": None, "seconds": seconds}
+        write_facts(self.path, facts, contents)
+
+    def finish(self, member: Measured, facts: dict[str, Any]) -> Record:
+        """Write the record."""
+        member.sync()
+        if member.status in OVER:
+            member.cut()
+        write_facts(self.path, facts, member.contents())
+        return load_record(self.path)
+
+    def require_same(self, earlier: dict[str, Any]) -> None:
+        """Refuse to go on with a run that had other settings."""
+        if different := self.facts.differences(earlier):
+            raise PreqError(f"settings differ from the run in {self.path}: {'; '.join(different)}")
+
+
+class RunDirectory:
+    """The directories of all members that were asked for, and their checkpoints."""
+
+    def __init__(
+        self, paths: Sequence[Path], facts: Sequence[Facts], *, stacked: bool, evaluate: bool, every_seconds: float
+    ) -> None:
+        self.members = [MemberDirectory(*member) for member in zip(paths, facts, strict=True)]
+        self.place, self._stacked, self._evaluate = stack_place(paths[0]) if stacked else paths[0], stacked, evaluate
+        self._names = [os.path.relpath(path.absolute(), self.place.absolute()) for path in paths]
+        self._checkpoints = Checkpoints(self.place / "checkpoints", every_seconds=every_seconds)
+
+    def require_ours(self) -> None:
+        """Refuse to resume in directories that hold other things than runs."""
+        for member in self.members:
+            if not (member.path / RECORD_FILE).exists() and not self._checkpoints.files():
+                try:
+                    require_no_run(member.path)
+                except PreqError:
+                    raise PreqError(f"{member.path} holds no run to resume, and is not empty; choose another") from None
+
+    def finished(self) -> dict[int, Record]:
+        """The records of members that are over, if they are ones with the same settings."""
+        found = {}
+        for number, member in enumerate(self.members):
+            if (member.path / RECORD_FILE).exists():
+                try:
+                    content = read_facts(member.path)
+                except PreqError as error:
+                    if not self._checkpoints.files():
+                        raise
+                    warnings.warn(f"{error}; going on from the last checkpoint", PreqWarning, stacklevel=4)
+                    continue
+                member.require_same(content)
+                member.facts.note_versions(content, stacklevel=4)
+                if content["status"] in OVER:
+                    found[number] = load_record(member.path)
+        return found
+
+    def newest(self, missing: Sequence[int], learner_of: Callable[[Sequence[int]], Learning]) -> "RunCheckpoint | None":
+        """The newest whole checkpoint that has the missing members; None where the run has to begin anew.
+
+        Args:
+            missing: numbers of members among all that were asked for.
+            learner_of: the learner of members, by their numbers.
+        """
+
+        def read(file: Path) -> RunCheckpoint:
+            checkpoint = RunCheckpoint(file, self._names)
+            if not set(missing) <= set(checkpoint.numbers):
+                raise OtherMembersError
+            self._require_same(checkpoint)
+            checkpoint.require_arrays([self.members[n].path if n in missing else None for n in checkpoint.numbers])
+            checkpoint.learner = learner_of(checkpoint.numbers)
+            checkpoint.require_tensors(checkpoint.learner.tensors())
+            return checkpoint
+
+        path = self.members[0].path
+        begins = f"the stack of {path} begins at its beginning"
+        try:
+            found = self._checkpoints.newest(read)
+        except OtherMembersError:
+            warnings.warn(f"{self.place} holds a stack of other members; {begins}", PreqWarning, stacklevel=4)
+            return None
+        if found is None and self._checkpoints.files():
+            if not self._stacked:
+                raise PreqError(f"no checkpoint in {self._checkpoints.folder} is whole; remove {path} and start again")
+            warnings.warn(f"no checkpoint in {self.place} is whole; {begins}", PreqWarning, stacklevel=4)
+        elif found is None and (path / RECORD_FILE).exists():
+            warnings.warn(f"{path} holds no checkpoint; the run begins at its beginning", PreqWarning, stacklevel=4)
+        return found
+
+    def _require_same(self, checkpoint: "RunCheckpoint") -> None:
+        for number, earlier in zip(checkpoint.numbers, checkpoint.facts, strict=True):
+            member = self.members[number]
+            member.require_same(earlier)
+            if checkpoint.evaluate not in (None, self._evaluate):
+                raise PreqError(
+                    f"settings differ from the run in {member.path}: evaluate {checkpoint.evaluate} then, "
+                    f"{self._evaluate} now"
+                )
+        self.members[checkpoint.numbers[0]].facts.note_versions(checkpoint.facts[0], stacklevel=6)
+
+    def begin(self, numbers: Sequence[int]) -> None:
+        """Say that these members begin at their beginning; checkpoints that were there are of no use any more."""
+        if self._stacked:
+            for member in self.members:
+                discard_stack(member.path)
+            if self.place.exists() and (not self.place.is_dir() or any(self.place.iterdir())):
+                raise PreqError(f"{self.place} is where the state of the stack goes, and is not empty; move it away")
+            with writing(self.place):
+                self.place.mkdir(exist_ok=True)
+        for number in numbers:
+            self.members[number].begin()
+
+    def save_is_due(self) -> bool:
+        """Whether the last checkpoint is old enough."""
+        return self._checkpoints.save_is_due()
+
+    def save(self, numbers: Sequence[int], learner: Learning, recorder: Recorder) -> None:
+        """Write a checkpoint: durable before the records name it and before an older one goes."""
+        recorder.fetch()
+        if not recorder.can_go_on:
+            return
+        recorder.sync()
+        contents = recorder.contents()
+        meta = {
+            "members": [self._names[number] for number in numbers],
+            "facts": [self.members[number].facts.identity() for number in numbers],
+            "counters": recorder.counters(),
+            "contents": contents,
+            "evaluate": self._evaluate,
+        }
+        self._checkpoints.add(recorder.num_events, learner.tensors(), meta)
+        for number, member, content in zip(numbers, recorder.members, contents, strict=True):
+            if member.is_kept:
+                self.members[number].note(recorder.seconds / len(numbers), content)
+        self._checkpoints.drop_old()
+
+    def finish(self, numbers: Sequence[int], recorder: Recorder, facts: Sequence[dict[str, Any]]) -> dict[int, Record]:
+        """Write the records of the members that had none. Where all are over, nothing needs the checkpoints."""
+        found = {
+            number: self.members[number].finish(member, told)
+            for number, member, told in zip(numbers, recorder.members, facts, strict=True)
+            if member.is_kept
+        }
+        if all(record.status in OVER for record in found.values()):
+            self.clear()
+        return found
+
+    def clear(self) -> None:
+        """All records are written: no checkpoint is needed any more."""
+        self._checkpoints.clear()
+        if self._stacked:
+            discard_stack(self.members[0].path)
+
+
+class RunCheckpoint(Checkpoint):
+    """The state of a run. `numbers` says which of the members that were asked for it has, in its order."""
+
+    learner: Learning
+    """Of these members, to be restored."""
+
+    def __init__(self, file: Path, names: Sequence[str]) -> None:
+        super().__init__(file)
+        with reading():
+            meta = self.meta if "members" in self.meta else _of_one_member(self.meta)
+            members = [str(name) for name in meta["members"]]
+            self.facts = [self.in_names_of_now(dict(facts)) for facts in meta["facts"]]
+            self._counters = dict(meta["counters"])
+            self._contents = [read_contents(contents) for contents in meta["contents"]]
+            self.evaluate: bool | None = meta["evaluate"]
+            told = [set(counters) for counters in self._counters["members"]]
+        sizes = {len(part) for part in (members, self.facts, self._contents, told)}
+        if len(sizes) > 1 or any(each != {*COUNTERS, "diverged"} for each in told):
+            raise DamagedError("it does not say where the run stood")
+        if not set(members) <= set(names):
+            raise OtherMembersError
+        self.numbers = [names.index(name) for name in members]
+
+    def require_arrays(self, paths: Sequence[Path | None]) -> None:
+        """Refuse arrays whose beginning is not what it was when the checkpoint was made."""
+        for path, contents in zip(paths, self._contents, strict=True):
+            if path is None:
+                continue
+            for name, (length, digest) in contents.items():
+                try:
+                    values = read_array(path / f"{name}.npy", length)
+                except PreqError as error:
+                    raise DamagedError(str(error)) from None
+                if digest_of(values.tobytes()) != digest:
+                    raise DamagedError(f"{name}.npy does not fit it")
+
+    def restore(self, recorder: Recorder) -> None:
+        """Put learner and recorder back to where they were."""
+        self.learner.restore(self.state)
+        recorder.go_back_to(self._counters, self._contents)
+
+
+def read_contents(described: dict[str, Any]) -> Contents:
+    """Length and fingerprint of each array, as a checkpoint describes them."""
+    return {name: (int(described[name][0]), str(described[name][1])) for name in ARRAYS}
+
+
+def _of_one_member(meta: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint of format 1 says, which knew of one member only."""
+    counters = dict(meta["counters"])
+    seconds = counters.pop("seconds")
+    members = [counters | {"diverged": False}]
+    return {
+        "members": ["."],
+        "facts": [meta["facts"]],
+        "counters": {"seconds": seconds, "members": members},
+        "contents": [meta["contents"]],
+        "evaluate": None,
+    }

@@ -1,0 +1,56 @@
+"""The loop: plan × learner × labels → what a recorder keeps. One model or a whole stack, scored, encoded or decoded."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from prequential.coding.labels import Labels
+from prequential.data.sequence import read_ahead
+from prequential.events import Calibrate, Evaluate, Predict, Reinit, ShrinkPerturb, Train
+from prequential.learn.learning import Learning
+from prequential.plan import Plan, blocks
+from prequential.runs.recorder import Recorder
+from prequential.runs.signals import StopRequest
+
+
+def execute(
+    plan: Plan,
+    learner: Learning,
+    labels: Labels,
+    recorder: Recorder,
+    pause: Callable[[], object] = lambda: None,
+    stop: StopRequest | None = None,
+) -> None:
+    """Walk through the plan, from the event the recorder has reached, up to its end, to where no member goes on (at a
+    label without a finite codelength), or to a request to stop. A few times a second, between events, `pause` is
+    called."""
+    recorder.start_clock()
+    upcoming = learner.inputs.reads(plan.events(recorder.num_events), recorder.num_events)
+    read_ahead(learner.data, upcoming)
+    for number, event, batches in blocks(plan.events(recorder.num_events), recorder.num_events, learner.steps_at_once):
+        match event:
+            case Train():
+                positions = np.concatenate(batches)
+                indices = positions.reshape(len(batches), -1)
+                learner.train_steps(indices, labels.of(positions).view(indices.shape), number)
+                recorder.trained_examples += len(positions)
+            case Predict(start, end, uniform):
+                predict = learner.predict_uniformly if uniform else learner.predict
+                prediction = predict(start, end)
+                recorder.add(start, prediction, labels.reveal(start, end, prediction.log_probabilities))
+            case Calibrate(indices):
+                learner.calibrate(indices, labels.of(indices))
+            case Reinit():
+                learner.reinit(number)
+            case ShrinkPerturb(shrink, perturb):
+                learner.shrink_perturb(shrink, perturb, number)
+            case Evaluate():
+                recorder.fetch()
+                recorder.note_heldout(learner.evaluate())
+        recorder.num_events = number + max(len(batches), 1)
+        if recorder.pause_is_due():
+            pause()
+        if not recorder.going or (stop is not None and stop.requested):
+            recorder.finish("stopped")
+            return
+    recorder.finish("finished")

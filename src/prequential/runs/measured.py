@@ -1,0 +1,157 @@
+"""The arrays of one run, filled as predictions come in, in memory or in a directory. No torch."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prequential.errors import PreqError
+from prequential.files import Array, ArrayFile, ArrayMemory
+from prequential.plan import Plan
+from prequential.runs.progress import Progress
+from prequential.runs.record import ARRAYS, PER_POSITION, finite_or_none
+
+COUNTERS = ("num_events", "position", "num_predictions", "trained_examples", "heldout")
+Contents = dict[str, tuple[int, str]]
+"""Length and fingerprint of each array."""
+
+
+class Measured:
+    """What was measured of one member of a run, and how far it got."""
+
+    def __init__(self, plan: Plan, num_classes: int, directory: Path | None = None, *, create: bool = True) -> None:
+        self._plan, self.is_kept = plan, directory is not None
+        self._arrays = open_arrays(num_classes, plan.length, directory, create=create)
+        self.status, self.seconds = "running", 0.0
+        self._rewind()
+
+    def _rewind(self) -> None:
+        self.num_events = self.position = self.num_predictions = self.trained_examples = 0
+        self.total_nats, self.total_errors = 0.0, 0
+        self._temperature: float | None = None
+        self.heldout: dict[str, float] | None = None
+        self._hashers = {name: hashlib.blake2b(digest_size=16) for name in ARRAYS}
+        self._hashed = dict.fromkeys(ARRAYS, 0)
+
+    def take(self, starts: Sequence[int], rows: NDArray[np.float64], temperatures: NDArray[np.float64]) -> None:
+        """Note predictions that began at `starts`, one after the other, and what the labels cost; nothing after a label
+        without a finite codelength."""
+        bad = np.flatnonzero(~np.isfinite(rows[0]))
+        if len(bad):
+            self.status = "diverged"
+            rows = rows[:, : bad[0] + 1].copy()
+            rows[:2, -1], rows[4, -1] = np.inf, 0.0
+        begin, end = starts[0], starts[0] + rows.shape[1]
+        for name, row in zip(PER_POSITION, rows, strict=True):
+            self._arrays[name].write(begin, row)
+        known = np.array([start for start in starts if start < end])
+        self._arrays["temperature_positions"].write(self.num_predictions, known)
+        self._arrays["temperatures"].write(self.num_predictions, temperatures[: len(known)])
+        self.num_predictions += len(known)
+        self._temperature = float(temperatures[len(known) - 1])
+        self.total_nats += float(rows[0].sum())
+        self.total_errors += int((rows[2] != rows[3]).sum())
+        self.position = end
+
+    def progress(self, seconds: float) -> Progress:
+        """Where it stands."""
+        return Progress(
+            self.position,
+            self._plan.length,
+            self.total_nats,
+            self.total_errors,
+            self.trained_examples,
+            seconds,
+            self._temperature,
+        )
+
+    def note_heldout(self, result: dict[str, float] | None) -> None:
+        """Keep the held-out result; one that is no number means that the run diverged."""
+        if result is not None and any(finite_or_none(value) is None for value in result.values()):
+            self.status = "diverged"
+        else:
+            self.heldout = result
+
+    def finish(self, status: str) -> None:
+        """Say how it ended."""
+        self.status = status
+        if status == "finished" and self._plan.method.prequential and self.position != self._plan.length:
+            raise PreqError(
+                f"the plan ends at label {self.position} of {self._plan.length}; a method must predict every position"
+            )
+
+    def arrays(self) -> dict[str, Any]:
+        """What was measured, cut to where the run got."""
+        return {name: self._arrays[name].read(0, self._count(name)) for name in ARRAYS}
+
+    def contents(self) -> Contents:
+        """Length and fingerprint of each array; only what is new since the last call is hashed."""
+        for name, array in self._arrays.items():
+            hasher = self._hashers[name].copy()
+            for begin in range(self._hashed[name], self._count(name), 1 << 20):
+                end = min(begin + (1 << 20), self._count(name))
+                hasher.update(array.read(begin, end).tobytes())
+            self._hashers[name], self._hashed[name] = hasher, self._count(name)
+        return {name: (self._count(name), self._hashers[name].copy().hexdigest()) for name in ARRAYS}
+
+    def _count(self, name: str) -> int:
+        return self.position if name in PER_POSITION else self.num_predictions
+
+    def sync(self) -> None:
+        """Make the arrays durable."""
+        for array in self._arrays.values():
+            array.sync()
+
+    def cut(self) -> None:
+        """Shorten the arrays to what was measured, for good."""
+        for name, array in self._arrays.items():
+            array.cut(self._count(name))
+
+    def close(self) -> None:
+        """Let go of the arrays."""
+        for array in self._arrays.values():
+            array.close()
+
+    def counters(self) -> dict[str, Any]:
+        """Where it stands, for `go_back_to`."""
+        return {name: getattr(self, name) for name in COUNTERS} | {"diverged": self.status == "diverged"}
+
+    def go_back_to(self, counters: dict[str, Any], contents: Contents) -> None:
+        """Continue from where `counters` and `contents` were taken; refuse arrays that do not fit them.
+
+        Arrays in memory have nothing to go back to: what they held is in the record of a member that is over.
+        """
+        self._rewind()
+        for name in COUNTERS:
+            setattr(self, name, counters[name])
+        self.status = "diverged" if counters["diverged"] else "running"
+        if not self.is_kept:
+            return
+        for name, described in self.contents().items():
+            if described != tuple(contents[name]):
+                raise PreqError(f"{name}.npy does not fit the checkpoint")
+        nats, labels, predicted = (
+            self._arrays[name].read(0, self.position) for name in ("nats", "labels", "predicted")
+        )
+        self.total_nats, self.total_errors = float(nats.sum()), int((labels != predicted).sum())
+
+
+def open_arrays(num_classes: int, length: int, directory: Path | None, *, create: bool) -> dict[str, Array]:
+    """The arrays of a record, each with room for `length` numbers: in a directory, or in memory."""
+    classes = np.min_scalar_type(num_classes - 1)
+    types = [np.dtype(t) for t in (np.float64, np.float32, classes, classes, np.float32, np.int64, np.float32)]
+    arrays: dict[str, Array] = {}
+    try:
+        for name, dtype in zip(ARRAYS, types, strict=True):
+            if directory is None:
+                arrays[name] = ArrayMemory(dtype, length)
+            else:
+                arrays[name] = ArrayFile(directory / f"{name}.npy", dtype, length, create=create)
+    except PreqError:
+        for array in arrays.values():
+            array.close()
+        raise
+    return arrays

@@ -1,0 +1,203 @@
+"""Collects what a run measures of each of its members, position by position, and notices when one diverges."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from prequential.learn.prediction import Prediction
+from prequential.plan import Plan
+from prequential.runs.measured import Contents, Measured
+from prequential.runs.progress import Listener, Progress, Pruned, tell
+from prequential.runs.record import OVER
+
+SECONDS_BETWEEN_PAUSES = 0.1
+FETCHED_AT_ONCE = 256
+SECONDS_BETWEEN_FETCHES = 0.5
+"""Predictions stay on a GPU until there are so many, or so much time has passed: then they are fetched together."""
+
+
+class Recorder:
+    """What was measured of one member or of many. A member that has diverged is told nothing more; the others go on.
+
+    Results stay on a GPU until a few have come together, so that it never waits for them, and one transfer fetches
+    those of all members.
+
+    Args:
+        plan: what is executed.
+        num_classes: the number of classes.
+        directories: for each member where its arrays are, or None: in memory.
+        create: whether the arrays are new.
+    """
+
+    def __init__(
+        self, plan: Plan, num_classes: int, directories: Sequence[Path | None] = (None,), *, create: bool = True
+    ) -> None:
+        self.members: list[Measured] = []
+        try:
+            for directory in directories:
+                self.members.append(Measured(plan, num_classes, directory, create=create or directory is None))
+        except BaseException:
+            self.close()
+            raise
+        self._plan = plan
+        self._waiting: list[tuple[int, Tensor, Tensor]] = []
+        self._earlier = self._next_pause = self._next_fetch = 0.0
+        self._started: float | None = None
+
+    @property
+    def going(self) -> list[Measured]:
+        """Members that have not come to an end."""
+        return [member for member in self.members if member.status == "running"]
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether there is something left to do, now or when it is resumed."""
+        return any(member.status not in OVER for member in self.members)
+
+    @property
+    def num_events(self) -> int:
+        """Events that the members which are going have behind them."""
+        return max(member.num_events for member in self.members)
+
+    @num_events.setter
+    def num_events(self, number: int) -> None:
+        for member in self.going:
+            member.num_events = number
+
+    @property
+    def trained_examples(self) -> int:
+        """Examples that the members which are going were trained on."""
+        return max(member.trained_examples for member in self.members)
+
+    @trained_examples.setter
+    def trained_examples(self, number: int) -> None:
+        for member in self.going:
+            member.trained_examples = number
+
+    @property
+    def position(self) -> int:
+        """Labels predicted so far, by the members that are going."""
+        return max(member.position for member in self.members)
+
+    @property
+    def seconds(self) -> float:
+        """That all members together took, those before a checkpoint included."""
+        return self._earlier + (0.0 if self._started is None else time.perf_counter() - self._started)
+
+    def start_clock(self) -> None:
+        """From here on time counts."""
+        self._started = time.perf_counter()
+
+    def _stop_clock(self) -> None:
+        self._earlier, self._started = self.seconds, None
+
+    def add(self, start: int, prediction: Prediction, labels: Tensor) -> None:
+        """Note a prediction and the labels it was about. Where there are several members, they come first."""
+        charged, uncalibrated = prediction.log_probabilities, prediction.uncalibrated
+        if charged.dim() == 2:
+            charged, uncalibrated = charged[None], uncalibrated[None]
+        column = labels[None, :, None].expand(len(charged), -1, 1)
+        confidence, predicted = charged.max(dim=2)
+        rows = [
+            -charged.gather(2, column)[:, :, 0],
+            -uncalibrated.gather(2, column)[:, :, 0],
+            labels.double().expand(len(charged), -1),
+            predicted.double(),
+            confidence.exp(),
+        ]
+        self._waiting.append((start, torch.stack(rows, dim=1), prediction.temperature.reshape(-1)))
+        is_late = time.perf_counter() >= self._next_fetch
+        if charged.device.type == "cpu" or len(self._waiting) >= FETCHED_AT_ONCE or is_late:
+            self.fetch()
+
+    def fetch(self) -> None:
+        """Take what is waiting, in one transfer."""
+        waiting, self._waiting = self._waiting, []
+        self._next_fetch = time.perf_counter() + SECONDS_BETWEEN_FETCHES
+        if not waiting or not self.going:
+            return
+        rows = torch.cat([rows for _, rows, _ in waiting], dim=2).cpu().numpy()
+        temperatures = torch.stack([temperature for _, _, temperature in waiting]).cpu().numpy()
+        starts = [start for start, _, _ in waiting]
+        for number, member in enumerate(self.members):
+            if member.status == "running":
+                member.take(starts, rows[number], temperatures[:, number])
+
+    def note_heldout(self, results: Sequence[dict[str, float]] | None) -> None:
+        """Keep the held-out results of the members that are going."""
+        for number, member in enumerate(self.members):
+            if member.status == "running":
+                member.note_heldout(None if results is None else results[number])
+
+    def note_finite(self, finite: Sequence[bool]) -> None:
+        """Members whose weights are no numbers any more have diverged."""
+        for member, is_finite in zip(self.members, finite, strict=True):
+            if member.status == "running" and not is_finite:
+                member.status = "diverged"
+
+    def pause_is_due(self) -> bool:
+        """Whether listeners should hear of it again."""
+        return self.seconds >= self._next_pause
+
+    def report(self, of_all: Sequence[Listener], of_each: Sequence[Sequence[Listener]]) -> None:
+        """Tell listeners where the run stands: those of all members, and those of each. One of these may raise
+        `Pruned` to end its member alone."""
+        seconds = self.seconds
+        self._next_pause = seconds + SECONDS_BETWEEN_PAUSES
+        tell(of_all, self.progress())
+        for member, listeners in zip(self.members, of_each, strict=True):
+            try:
+                tell(listeners, member.progress(seconds))
+            except Pruned:
+                self.fetch()
+                if member.status == "running":
+                    member.finish("pruned")
+
+    def progress(self) -> Progress:
+        """Where the run stands: nats and errors are means over the members that are going."""
+        members = self.going or self.members
+        if len(members) == 1:
+            return members[0].progress(self.seconds)
+        nats = sum(member.total_nats for member in members) / len(members)
+        errors = round(sum(member.total_errors for member in members) / len(members))
+        return Progress(self.position, self._plan.length, nats, errors, self.trained_examples, self.seconds)
+
+    def finish(self, status: str) -> None:
+        """Fetch what is left and say how it ended; those that have come to an end before keep theirs.
+
+        Members share the time, so that sums over records are right.
+        """
+        self.fetch()
+        self._stop_clock()
+        for member in self.going:
+            member.finish(status)
+        for member in self.members:
+            member.seconds = self.seconds / len(self.members)
+
+    def counters(self) -> dict[str, Any]:
+        """Where the run stands, for `go_back_to`."""
+        return {"seconds": self.seconds, "members": [member.counters() for member in self.members]}
+
+    def contents(self) -> list[Contents]:
+        """Length and fingerprint of each array of each member."""
+        return [member.contents() for member in self.members]
+
+    def go_back_to(self, counters: dict[str, Any], contents: Sequence[Contents]) -> None:
+        """Continue from where `counters` and `contents` were taken; refuse arrays that do not fit them."""
+        self._earlier = float(counters["seconds"])
+        for member, where, what in zip(self.members, counters["members"], contents, strict=True):
+            member.go_back_to(where, what)
+
+    def sync(self) -> None:
+        """Make the arrays durable."""
+        for member in self.members:
+            member.sync()
+
+    def close(self) -> None:
+        """Let go of the arrays."""
+        for member in self.members:
+            member.close()

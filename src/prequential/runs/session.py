@@ -1,0 +1,185 @@
+"""Everything a run needs, of one member or of many, built and checked before any work is done."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from prequential.data.augment import require_fits
+from prequential.data.sequence import INPUTS_SO_FAR, DataSequence
+from prequential.errors import PreqError, whole_seed
+from prequential.events import Train
+from prequential.learn.environment import environment, find_device
+from prequential.learn.estimate import flops_of
+from prequential.learn.execution import Execution
+from prequential.learn.graph import GraphLearner
+from prequential.learn.learner import Learner
+from prequential.learn.learning import Learning
+from prequential.learn.recipe import Recipe
+from prequential.learn.shapes import Shapes
+from prequential.methods import Method, ReplayStreams
+from prequential.models import ModelFactory, name_of
+from prequential.plan import Plan
+from prequential.runs.facts import Facts
+from prequential.runs.record import OVER
+from prequential.runs.recorder import Recorder
+from prequential.settings import settings_of
+from prequential.stack.learner import StackedLearner, require_members
+
+
+@dataclass(frozen=True)
+class Session:
+    """A plan, a learner that fits it, and what is known of each member."""
+
+    plan: Plan
+    learner: Learning
+    recipes: Sequence[Recipe]
+    seeds: Sequence[int]
+    facts: Sequence[Facts]
+    _learner_of: Callable[[Sequence[Recipe], Sequence[int]], Learning]
+
+    def learner_of(self, numbers: Sequence[int]) -> Learning:
+        """The learner of these members alone."""
+        if list(numbers) == list(range(len(self.seeds))):
+            return self.learner
+        return self._learner_of([self.recipes[n] for n in numbers], [self.seeds[n] for n in numbers])
+
+    def results(self, numbers: Sequence[int], learner: Learning, recorder: Recorder) -> list[dict[str, Any]]:
+        """What the record of each of these members says of its settings and of how the run went."""
+        flops: dict[int, dict[str, float] | None] = {}  # counting takes long, and most members did the same
+        made = environment(learner) | ({"members": len(numbers)} if learner.engine == StackedLearner.engine else {})
+        found = []
+        for number, member in zip(numbers, recorder.members, strict=True):
+            is_over = member.status in OVER
+            if is_over and member.num_events not in flops:
+                flops[member.num_events] = flops_of(self.plan, learner, member.num_events)
+            outcome = {
+                "status": member.status,
+                "heldout": member.heldout,
+                "flops": flops[member.num_events] if is_over else None,
+                "seconds": member.seconds,
+                "environment": made,
+            }
+            found.append(self.facts[number].plain() | outcome)
+        return found
+
+
+def make_session(
+    make_model: str | ModelFactory,
+    data: DataSequence,
+    method: Method | None,
+    recipes: Sequence[Recipe | None],
+    seeds: Sequence[int],
+    *,
+    plan_seed: int = 0,
+    width: float = 1.0,
+    device: str = "cpu",
+    execution: Execution | None = None,
+    evaluate: bool = True,
+    stacked: bool = False,
+) -> Session:
+    """Check what was given and build plan and learner.
+
+    Args:
+        recipes, seeds: one for each member; there is one, or the members are `stacked`.
+        evaluate: whether held-out data, where there is any, is evaluated at the end.
+        stacked: whether the stacked learner does the tensor work.
+        make_model, data, method, plan_seed, width, device, execution: as in `run`.
+
+    Raises:
+        PreqError: for any mistake; nothing was written.
+    """
+    method, chosen = method or ReplayStreams(), [recipe or Recipe() for recipe in recipes]
+    _require_kinds(data, method, chosen)
+    if stacked:
+        require_members(chosen, seeds, data)
+    seeds = [whole_seed("seed", seed) for seed in seeds]
+    plan = Plan(method, len(data), whole_seed("plan_seed", plan_seed), heldout=evaluate and data.heldout is not None)
+    for recipe in chosen:
+        require_fits([*recipe.augment, *(["flip"] if recipe.average_flips else [])], data.input_shape)
+    if not method.prequential and data.heldout is None:
+        raise PreqError(f"{method.name} measures only held-out data, and there is none; give heldout=(inputs, labels)")
+    settings = {"calibration_rate_factor": method.calibration_rate_factor, "width": width}
+    make = partial(
+        _make_learner, plan, execution or Execution(), find_device(device), make_model, data, settings, stacked
+    )
+    learner = make(chosen, seeds)
+    first_batch = next((event.indices for event in plan.events() if isinstance(event, Train)), [0, 0])
+    learner.probe(len(first_batch))
+    return Session(plan, learner, chosen, seeds, _facts(plan, learner, chosen, seeds), make)
+
+
+def _make_learner(
+    plan: Plan,
+    execution: Execution,
+    device: torch.device,
+    make_model: str | ModelFactory,
+    data: DataSequence,
+    settings: dict[str, Any],
+    stacked: bool,
+    recipes: Sequence[Recipe],
+    seeds: Sequence[int],
+) -> Learning:
+    """The engine that suits the device, the plan and the number of members."""
+    bfloat16 = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
+    found = execution.on(device.type, num_steps=0, bfloat16=bfloat16)
+    shapes = None if found.engine == "eager" else Shapes.of(plan)
+    if shapes is not None:
+        found = execution.on(device.type, num_steps=shapes.main_batch[1], bfloat16=bfloat16)
+    settings = settings | {"device": device, "precision": found.precision, "deterministic": found.deterministic}
+    if stacked:
+        compiled = bool(found.compiled)
+        return StackedLearner(make_model, data, recipes, seeds=seeds, compiled=compiled, **settings)
+    (recipe,), (seed,) = recipes, seeds
+    if shapes is None:
+        return Learner(make_model, data, recipe, seed=seed, **settings)
+    return GraphLearner(make_model, data, recipe, seed=seed, shapes=shapes, compiled=bool(found.compiled), **settings)
+
+
+def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequence[int]) -> list[Facts]:
+    data = learner.data
+    model = {
+        "name": name_of(learner.factory),
+        "width": float(learner.width),
+        "num_parameters": sum(p.numel() for p in learner.model.parameters()),
+    }
+    described = {
+        "name": data.name,
+        "input_shape": list(data.input_shape),
+        "training_view": getattr(data, "training_view", None),
+        **data.digests(),
+        "heldout": None if data.heldout is None else data.heldout.digests(),
+    }
+    return [
+        Facts(
+            method=settings_of(plan.method),
+            recipe=settings_of(recipe),
+            model=model | {"fingerprint": fingerprint},
+            data=described,
+            seeds={"seed": seed, "order_seed": data.order_seed, "plan_seed": plan.seed},
+            length=plan.length,
+            num_classes=data.num_classes,
+            prequential=plan.method.prequential,
+            environment=environment(learner),
+            conditioned_on=getattr(data, "conditioned_on", INPUTS_SO_FAR),
+            source=getattr(data, "source", None),
+        )
+        for recipe, seed, fingerprint in zip(recipes, seeds, learner.fingerprints(), strict=True)
+    ]
+
+
+def _require_kinds(data: DataSequence, method: Method, recipes: Sequence[Recipe]) -> None:
+    parts: list[tuple[object, str, tuple[str, ...]]] = [
+        (data, "the data must be a sequence, from from_arrays, from_dataset or load_data", ("inputs", "labels")),
+        (method, "the method must be one such as ReplayStreams(...)", ("events", "closing")),
+    ]
+    for value, wanted, members in parts:
+        if isinstance(value, type):
+            raise PreqError(f"{wanted}, got the class {value.__name__}; make an instance")
+        if not all(callable(getattr(value, name, None)) for name in members):
+            raise PreqError(f"{wanted}, got {type(value).__name__}")
+    for recipe in recipes:
+        if not isinstance(recipe, Recipe):
+            raise PreqError(f"the recipe must be a Recipe(...), got {type(recipe).__name__}")
