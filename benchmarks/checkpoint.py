@@ -13,11 +13,11 @@ from itertools import islice
 from pathlib import Path
 
 import prequential as pq
-from prequential.runs.directory import Home
 from prequential.methods import Method
 from prequential.plan import Plan
+from prequential.runs.directory import RunDirectory
 from prequential.runs.recorder import Recorder
-from prequential.runs.session import prepare
+from prequential.runs.session import make_session
 
 PLANS: list[tuple[Method, int]] = [
     (pq.ReplayStreams(num_streams=8), 29_100_000),
@@ -34,15 +34,15 @@ PLANS: list[tuple[Method, int]] = [
 
 def save_seconds(model: str) -> float:
     data = pq.load_data("mnist").without_heldout()
-    session = prepare(model, data, seed=0)
+    session = make_session(model, data, None, [None], [0])
     with tempfile.TemporaryDirectory() as folder:
-        recorder = Recorder(session.plan, data.num_classes, Path(folder))
-        home = Home(Path(folder), session.facts, every_seconds=60.0)
+        recorder = Recorder(session.plan, data.num_classes, [Path(folder)])
+        home = RunDirectory([Path(folder)], session.facts, stacked=False, evaluate=True, every_seconds=60.0)
         times = []
         for number in range(10):
-            recorder.num_events = recorder.position = number * 6000
+            recorder.num_events = recorder.members[0].position = number * 6000
             begin = time.perf_counter()
-            home.save(session.learner, recorder)
+            home.save([0], session.learner, recorder)
             times.append(time.perf_counter() - begin)
         recorder.close()
     return statistics.median(times)

@@ -30,14 +30,13 @@ import prequential as pq
 from prequential.coding.labels import Scorer
 from prequential.events import Indices
 from prequential.learn.learner import Learner
-from prequential.runs.loop import execute
 from prequential.models import build
 from prequential.models.mlp import mlp
 from prequential.plan import Plan
+from prequential.runs.loop import execute
 from prequential.runs.recorder import Recorder
 from prequential.stack.dropout import HashedDropout, begin_pass, dropout_keys, hash_dropout
 from prequential.stack.learner import StackedLearner
-from prequential.stack.recorder import StackRecorder
 from prequential.sweep import LogUniform
 from prequential.sweep.sampling import draw_settings, run_seed
 
@@ -85,7 +84,7 @@ def largest_difference(model: Any, alone: Any, kind: type[Learner], streams: int
     plan = Plan(method, length)
     common: dict[str, Any] = {"dtype": torch.float64, "calibration_rate_factor": method.calibration_rate_factor}
     stack = StackedLearner(model, data, recipes, seeds=seeds, **common)
-    stacked = StackRecorder(plan, data.num_classes, MEMBERS)
+    stacked = Recorder(plan, data.num_classes, [None] * MEMBERS)
     execute(plan, stack, Scorer(data, stack.device), stacked)
     worst = 0.0
     for member, recipe, seed in zip(stacked.members, recipes, seeds, strict=True):
@@ -93,7 +92,7 @@ def largest_difference(model: Any, alone: Any, kind: type[Learner], streams: int
         learner.probe(32)
         recorder = Recorder(plan, data.num_classes)
         execute(plan, learner, Scorer(data, learner.device), recorder)
-        worst = max(worst, float(np.abs(member.arrays()["nats"] - recorder.arrays()["nats"]).max()))
+        worst = max(worst, float(np.abs(member.arrays()["nats"] - recorder.members[0].arrays()["nats"]).max()))
     return worst, statistics.mean(member.total_nats for member in stacked.members)
 
 

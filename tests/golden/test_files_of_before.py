@@ -24,10 +24,10 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
 from prequential.models import MODELS as MODELS_OF_NOW
 from prequential.names_of_before import MODELS, hint, in_names_of_now
+from prequential.report.seeds import grouped
 from prequential.runs.progress import Progress
 from prequential.runs.record import Record, read_facts
-from prequential.report.seeds import grouped
-from prequential.stack.run import StackInterrupted, run_stack
+from prequential.runs.run import Interrupted, run_stack
 from prequential.sweep import LogUniform
 from prequential.sweep.home import SweepHome
 
@@ -134,7 +134,7 @@ def rewrite_checkpoints(folder: Path, change: Callable[[dict[str, Any]], None]) 
 def test_a_half_finished_stack_goes_on_under_the_name_of_now(
     data: ArraySequence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("prequential.stack.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
     out, seen = [tmp_path / "a", tmp_path / "b"], []
 
     def go(model: str, stop_at: int = 1000, resume: bool = True) -> list[Record]:
@@ -148,7 +148,7 @@ def test_a_half_finished_stack_goes_on_under_the_name_of_now(
             checkpoint_seconds=0, listeners=[listen],
         )  # fmt: skip
 
-    with pytest.raises(StackInterrupted):
+    with pytest.raises(Interrupted):
         go("smallconv", stop_at=16, resume=False)
 
     def as_before(meta: dict[str, Any]) -> None:

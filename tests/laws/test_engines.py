@@ -25,8 +25,8 @@ from prequential.learn.feed import Resident, Streamed, make_feed
 from prequential.learn.graph import GraphLearner
 from prequential.learn.learner import Learner
 from prequential.learn.shapes import Shapes
-from prequential.runs.loop import execute
 from prequential.plan import Plan, blocks
+from prequential.runs.loop import execute
 from prequential.runs.recorder import Recorder
 
 from ..conftest import blobs
@@ -176,7 +176,7 @@ def test_a_graph_run_goes_on_after_any_event_to_the_bit(mnist: ArraySequence) ->
         if state is not None:
             learner.restore(state)
             recorder.num_events, labels.frontier = counters
-            recorder.position = labels.frontier
+            recorder.members[0].position = labels.frontier
         return learner, recorder, labels
 
     learner, recorder, labels = begun()

@@ -18,10 +18,11 @@ from prequential.coding.labels import Scorer
 from prequential.errors import PreqError
 from prequential.events import Event
 from prequential.learn.learner import Learner
-from prequential.runs.loop import execute
 from prequential.methods import Method
 from prequential.models.mlp import mlp
 from prequential.plan import Plan
+from prequential.runs.loop import execute
+from prequential.runs.measured import Measured
 from prequential.runs.recorder import Recorder
 
 from ..conftest import blobs
@@ -82,7 +83,7 @@ def test_stopping_after_any_events_and_resuming_gives_the_same_bits(
             data, recipe, seed=5, calibration_rate_factor=method.calibration_rate_factor,
         )  # fmt: skip
 
-    def walk(stops: list[int]) -> tuple[Recorder, Learner]:
+    def walk(stops: list[int]) -> tuple[Measured, Learner]:
         learner, recorder = fresh(), Recorder(plan, data.num_classes)
         labels = Scorer(data, learner.device)
         for stop in stops:
@@ -93,7 +94,7 @@ def test_stopping_after_any_events_and_resuming_gives_the_same_bits(
                 learner = fresh()
                 learner.restore(state)
         execute(plan, learner, labels, recorder)
-        return recorder, learner
+        return recorder.members[0], learner
 
     undisturbed, stopped = walk([]), walk(stops)
     assert undisturbed[0].arrays()["nats"].tobytes() == stopped[0].arrays()["nats"].tobytes()

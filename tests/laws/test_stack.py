@@ -19,19 +19,20 @@ from prequential.coding.labels import Scorer
 from prequential.data import ArraySequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.learn.learner import Learner
-from prequential.runs.loop import execute
 from prequential.models.mlp import mlp
 from prequential.models.mnistnet import mnistnet
 from prequential.models.smallconv import smallconv
 from prequential.models.vgg import vggpp
 from prequential.plan import Plan
+from prequential.report.watching import Watcher
+from prequential.runs.loop import execute
+from prequential.runs.measured import Measured
 from prequential.runs.progress import Pruned
 from prequential.runs.recorder import Recorder
+from prequential.runs.run import Interrupted, run_stack
 from prequential.stack import programs as stack_programs
 from prequential.stack.dropout import HashedDropout, dropout_keys, hash_dropout
 from prequential.stack.learner import StackedLearner
-from prequential.stack.recorder import StackRecorder
-from prequential.stack.run import StackInterrupted, run_stack
 
 from ..conftest import blobs
 from ..unit.test_resume import assert_same
@@ -60,7 +61,7 @@ def small_vggpp(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     return vggpp(input_shape, num_classes, width=0.05, dropout=0.0)
 
 
-def alone(model: Any, data: ArraySequence, method: Any, recipe: pq.Recipe, seed: int) -> Recorder:
+def alone(model: Any, data: ArraySequence, method: Any, recipe: pq.Recipe, seed: int) -> Measured:
     """The plain engine in float64."""
     plan = Plan(method, len(data), heldout=data.heldout is not None)
     factor = method.calibration_rate_factor
@@ -68,22 +69,22 @@ def alone(model: Any, data: ArraySequence, method: Any, recipe: pq.Recipe, seed:
     learner.probe(8)
     recorder = Recorder(plan, data.num_classes)
     execute(plan, learner, Scorer(data, learner.device), recorder)
-    return recorder
+    return recorder.members[0]
 
 
 def together(
     model: Any, data: ArraySequence, method: Any, recipes: list[pq.Recipe], seeds: list[int], **more: Any
-) -> list[Any]:
+) -> list[Measured]:
     """The stacked engine in float64."""
     plan = Plan(method, len(data), heldout=data.heldout is not None)
     factor = method.calibration_rate_factor
     learner = StackedLearner(model, data, recipes, seeds=seeds, calibration_rate_factor=factor, **DOUBLE, **more)
-    recorder = StackRecorder(plan, data.num_classes, len(seeds))
+    recorder = Recorder(plan, data.num_classes, [None] * len(seeds))
     execute(plan, learner, Scorer(data, learner.device), recorder)
-    return list(recorder.members)
+    return recorder.members
 
 
-def assert_close(found: Recorder, wanted: Recorder, tolerance: float = 1e-9) -> None:
+def assert_close(found: Measured, wanted: Measured, tolerance: float = 1e-9) -> None:
     for name, array in wanted.arrays().items():
         least = 1e-6 if array.dtype == np.float32 else 0.0
         np.testing.assert_allclose(found.arrays()[name], array, rtol=least, atol=max(tolerance, least), err_msg=name)
@@ -178,7 +179,7 @@ def test_a_stack_ends_when_all_have_diverged() -> None:
 
 
 def test_weights_that_are_no_numbers_after_the_last_label_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prequential.stack.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
     erm = pq.FullDataset(epochs=2, batch_size=8)
     tame, wild = run_stack(calm, blobs(64), erm, [pq.Recipe(), pq.Recipe(learning_rate=1e30)], seeds=[0, 1])
     assert (tame.status, wild.status) == ("finished", "diverged")
@@ -346,7 +347,7 @@ def test_records_are_kept_and_what_is_there_is_not_run_again(tmp_path: Path, mon
     with pytest.raises(PreqError, match="a directory for each of its 2 members, got 1"):
         run_stack(tiny, blobs(40), METHODS[0], recipes, out=[tmp_path / "c"] * 2, **arguments)
     sizes: list[int] = []
-    monkeypatch.setattr("prequential.stack.session.StackedLearner", _counting(sizes))
+    monkeypatch.setattr("prequential.runs.session.StackedLearner", _counting(sizes))
     again = run_stack(
         tiny,
         blobs(40),
@@ -357,7 +358,7 @@ def test_records_are_kept_and_what_is_there_is_not_run_again(tmp_path: Path, mon
         resume=True,
         out=[*places, tmp_path / "c"],
     )
-    assert sizes == [1]
+    assert sizes == [3, 1]  # all of them, to know what their records say; then the missing one
     assert [record.path for record in again] == [*places, tmp_path / "c"]
     for record, kept in zip(again, first, strict=False):
         assert_same(record, kept)
@@ -372,19 +373,20 @@ def _counting(sizes: list[int]) -> type[StackedLearner]:
     return Counting
 
 
-def test_an_interrupted_stack_writes_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prequential.stack.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+def test_an_interrupted_stack_says_so_in_every_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
 
     def interrupt(progress: Any) -> None:
         if progress.position >= 16:
             raise KeyboardInterrupt
 
-    with pytest.raises(StackInterrupted) as stopped:
+    with pytest.raises(Interrupted) as stopped:
         run_stack(tiny, blobs(80), METHODS[0], [pq.Recipe()] * 2, seeds=[0, 1], listeners=[interrupt],
                   out=[tmp_path / "a", tmp_path / "b"])  # fmt: skip
     assert [record.status for record in stopped.value.records] == ["stopped"] * 2
     assert [len(record.nats) for record in stopped.value.records] == [16, 16]
-    assert [file.name for file in tmp_path.glob("?/*")] == ["lock", "lock"]
+    assert [pq.load(tmp_path / name).status for name in "ab"] == ["stopped"] * 2
+    assert not list(tmp_path.glob("?/progress.json"))
 
 
 @pytest.mark.parametrize("method", [METHODS[1], METHODS[4]], ids=[IDS[1], IDS[4]])
@@ -458,7 +460,7 @@ def test_listeners_hear_of_the_whole_stack() -> None:
 
 
 def test_a_stack_can_be_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prequential.stack.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
 
     def prune(progress: Any) -> None:
         if progress.position >= 24:
@@ -519,3 +521,79 @@ def assert_same_tensors(stack: StackedLearner, learner: Learner) -> None:
         found = state.weights | state.others
         for name, tensor in (*model.named_parameters(), *model.named_buffers()):
             torch.testing.assert_close(found[name][1], tensor.detach(), rtol=1e-9, atol=1e-12)
+
+
+class Told:
+    """A listener that remembers everything it is told."""
+
+    def __init__(self) -> None:
+        self.facts: Any = None
+        self.progress: list[Any] = []
+        self.record: Any = None
+
+    def begin(self, facts: Any, progress: Any) -> None:
+        self.facts = facts
+
+    def __call__(self, progress: Any) -> None:
+        self.progress.append(progress)
+
+    def end(self, record: Any) -> None:
+        self.record = record
+
+
+def test_listeners_of_each_member_hear_of_its_begin_its_way_and_its_end() -> None:
+    told, recipes = [Told(), Told()], [pq.Recipe(), pq.Recipe(learning_rate=1e-2)]
+    records = run_stack(tiny, blobs(64), METHODS[0], recipes, seeds=[3, 4], listeners_of_each=[[each] for each in told])
+    for each, record, recipe in zip(told, records, recipes, strict=True):
+        assert each.facts["recipe"]["learning_rate"] == recipe.learning_rate
+        assert each.progress[-1].nats == pytest.approx(record.codelength)
+        assert each.record is record
+
+
+def test_a_member_may_be_pruned_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+
+    def prune(progress: Any) -> None:
+        if progress.position >= 24:
+            raise Pruned
+
+    whole = run_stack(tiny, blobs(80), METHODS[0], [pq.Recipe()] * 2, seeds=[0, 1])
+    pruned, other = run_stack(
+        tiny, blobs(80), METHODS[0], [pq.Recipe()] * 2, seeds=[0, 1], listeners_of_each=[[prune], []]
+    )
+    assert (pruned.status, len(pruned.nats), other.status) == ("pruned", 24, "finished")
+    assert other.nats.tobytes() == whole[1].nats.tobytes()
+
+
+def test_whatever_a_stack_raises_leaves_failed_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+
+    def fail(progress: Any) -> None:
+        if progress.position >= 16:
+            raise RuntimeError("a listener that fails")
+
+    told = [Told(), Told()]
+    with pytest.raises(RuntimeError, match="a listener that fails"):
+        run_stack(tiny, blobs(80), METHODS[0], [pq.Recipe()] * 2, seeds=[0, 1], listeners=[fail],
+                  listeners_of_each=[[each] for each in told], out=[tmp_path / "a", tmp_path / "b"])  # fmt: skip
+    assert [pq.load(tmp_path / name).status for name in "ab"] == ["failed"] * 2
+    assert [each.record.status for each in told] == ["failed"] * 2
+
+
+def test_members_are_watched_while_they_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.runs.live.SECONDS_BETWEEN_WRITES", 0.0)
+    seen: list[list[tuple[str, str, int]]] = []
+
+    def look(progress: Any) -> None:
+        rows = Watcher([tmp_path]).snapshot().rows
+        seen.append([(name, row.status, row.position) for name, row in rows])
+
+    run_stack(tiny, blobs(64), METHODS[0], [pq.Recipe()] * 2, seeds=[0, 1], listeners=[look],
+              out=[tmp_path / "a", tmp_path / "b"])  # fmt: skip
+    going = [rows for rows in seen if len(rows) == 2 and {status for _, status, _ in rows} == {"running"}]
+    positions = [rows[1][2] for rows in going]
+    assert {rows[0][0] for rows in going} == {"a"}
+    assert positions == sorted(positions)
+    assert positions[-1] > 0
+    assert {row.status for _, row in Watcher([tmp_path]).snapshot().rows} == {"finished"}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -16,15 +17,16 @@ from hypothesis import strategies as st
 import prequential as pq
 from prequential.coding.labels import Scorer
 from prequential.errors import PreqError, PreqWarning
-from prequential.runs.loop import execute
 from prequential.methods import Method
 from prequential.plan import Plan
+from prequential.runs.directory import MemberDirectory, RunDirectory, discard_stack, stack_place
+from prequential.runs.loop import execute
+from prequential.runs.measured import Measured
 from prequential.runs.progress import Progress
 from prequential.runs.record import ARRAYS, Record
-from prequential.stack.home import StackHome, discard_stack, stack_place
+from prequential.runs.recorder import Recorder
+from prequential.runs.run import Interrupted, run_stack
 from prequential.stack.learner import StackedLearner
-from prequential.stack.recorder import StackRecorder
-from prequential.stack.run import StackInterrupted, run_stack
 
 from ..conftest import blobs
 from ..unit.test_resume import Crash, file_operations
@@ -41,7 +43,8 @@ class OneByOne(StackedLearner):
 
 @pytest.fixture(autouse=True)
 def _pause_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prequential.stack.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.runs.live.SECONDS_BETWEEN_WRITES", 1e9)  # file operations that depend on no clock
 
 
 def start(
@@ -80,7 +83,7 @@ def undisturbed() -> list[Record]:
 @pytest.fixture
 def stopped(tmp_path: Path) -> Path:
     """A stack that was asked to stop half-way."""
-    with pytest.raises(StackInterrupted):
+    with pytest.raises(Interrupted):
         start(tmp_path, stop_at=30)
     return tmp_path
 
@@ -94,23 +97,22 @@ def test_stopping_after_any_events_and_going_on_gives_the_same_bits(
     recipes = [replace(recipe, optimizer=optimizer) for recipe in RECIPES]
     plan, factor = Plan(method, len(data), 0, heldout=True), method.calibration_rate_factor
 
-    def fresh() -> tuple[StackedLearner, StackRecorder]:
+    def fresh() -> tuple[StackedLearner, Recorder]:
         learner = OneByOne(tiny, data, recipes, seeds=[0, 1, 2], calibration_rate_factor=factor)
-        return learner, StackRecorder(plan, data.num_classes, 3)
+        return learner, Recorder(plan, data.num_classes, [None] * 3)
 
-    def walk(stops: list[int]) -> tuple[StackedLearner, StackRecorder]:
+    def walk(stops: list[int]) -> tuple[StackedLearner, Recorder]:
         learner, recorder = fresh()
         labels = Scorer(data, learner.device)
         for stop in stops:
-            if stop > recorder.num_events and not recorder.diverged:
+            if stop > recorder.num_events and recorder.going:
                 with pytest.raises(KeyboardInterrupt):
                     execute(StopAfter(plan, stop), learner, labels, recorder)  # type: ignore[arg-type]
                 assert recorder.num_events == min(stop, plan.counts().events)
                 state, counters, contents = learner.state(), recorder.counters(), recorder.contents()
                 learner, again = fresh()
-                again._arrays = recorder._arrays  # as files would keep them
                 for member, earlier in zip(again.members, recorder.members, strict=True):
-                    member._arrays = earlier._arrays
+                    member._arrays, member.is_kept = earlier._arrays, True  # as files would keep them
                 recorder = again
                 learner.restore(state)
                 recorder.go_back_to(counters, contents)
@@ -130,11 +132,11 @@ def test_stopping_after_any_events_and_going_on_gives_the_same_bits(
 @pytest.mark.parametrize("method", METHODS, ids=IDS)
 def test_a_resumed_stack_is_the_same_to_the_bit(tmp_path: Path, method: Method) -> None:
     for stop in (1, 40):
-        with pytest.raises(StackInterrupted) as caught:
+        with pytest.raises(Interrupted) as caught:
             start(tmp_path, stop_at=stop, method=method)
         assert caught.value.signal_number == signal.SIGTERM
-        assert all(len(record.nats) >= stop or record.status == "diverged" for record in caught.value.records)
-        assert not list(tmp_path.glob("?/record.json"))
+        assert all(len(record.nats) >= stop or np.isinf(record.nats[-1]) for record in caught.value.records)
+        assert {pq.load(tmp_path / name).status for name in "abc"} == {"stopped"}
     records = start(tmp_path, method=method)
     assert [record.status for record in records] == ["finished", "diverged", "finished"]
     assert_same(records, start(None, method=method))
@@ -152,7 +154,7 @@ def test_seconds_of_all_parts_count(tmp_path: Path) -> None:
 
     for _ in range(2):
         heard.append([])
-        with pytest.raises(StackInterrupted) as caught:
+        with pytest.raises(Interrupted) as caught:
             start(tmp_path, listeners=[note])
     first, second = heard
     assert first == sorted(first)
@@ -167,7 +169,7 @@ def test_an_erm_stack_resumes(tmp_path: Path) -> None:
         if progress.trained_examples > 1000:
             signal.raise_signal(signal.SIGTERM)
 
-    with pytest.raises(StackInterrupted):
+    with pytest.raises(Interrupted):
         start(tmp_path, method=erm, listeners=[ask])
     assert_same(start(tmp_path, method=erm), start(None, method=erm))
 
@@ -175,12 +177,12 @@ def test_an_erm_stack_resumes(tmp_path: Path) -> None:
 def test_finished_stacks_are_returned_and_begun_ones_not_overwritten(
     stopped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(PreqError, match=r"a\.stack already holds a stack; choose other directories, or resume it"):
+    with pytest.raises(PreqError, match=r"a already holds a run; choose another directory, or resume it"):
         start(stopped, resume=False)
     records = start(stopped)
-    monkeypatch.setattr("prequential.stack.run._begin", None)
+    monkeypatch.setattr("prequential.runs.run._begin", None)
     assert_same(start(stopped), records)
-    with pytest.raises(PreqError, match="resume needs the directories of the members"):
+    with pytest.raises(PreqError, match="resume needs the directory of the run"):
         run_stack(tiny, blobs(40), METHODS[0], RECIPES, seeds=[0, 1, 2], resume=True)
 
 
@@ -211,7 +213,8 @@ def test_a_stack_of_other_members_begins_anew_with_a_note(
     found = start(stopped, recipes=[recipes[n] for n in numbers], seeds=numbers, out=out)
     assert_same(found, records)
     notes = [str(each.message) for each in recwarn if issubclass(each.category, PreqWarning)]
-    assert [("holds a stack of other members" in note) for note in notes] == [True] * (names[0] == "a")
+    (note,) = notes
+    assert ("holds a stack of other members" if names[0] == "a" else "a holds no checkpoint; the run begins") in note
     assert not list(stopped.glob("*.stack"))
 
 
@@ -231,10 +234,10 @@ def test_an_older_checkpoint_serves_where_the_newest_is_damaged(
     elif damage == "foreign":
         newest.write_bytes(b"\x80\x04cos\nsystem\n(S'touch /tmp/owned'\ntR.")
     else:
-        nats = stopped / "a.stack" / "nats.npy"
+        nats = stopped / "c" / "nats.npy"
         values = bytearray(nats.read_bytes())
         position = int(older.read_bytes().rpartition(b'position\\": ')[2].partition(b",")[0])
-        values[128 + 8 * (2 * LENGTH + position) + 3] ^= 1  # a number of the third member
+        values[128 + 8 * position + 3] ^= 1
         nats.write_bytes(values)
     with pytest.warns(PreqWarning, match="cannot be used: .*; trying an older one"):
         assert_same(start(stopped), undisturbed)
@@ -259,7 +262,7 @@ def test_files_of_a_stranger_are_never_touched(tmp_path: Path) -> None:
     with pytest.raises(PreqError, match=r"a\.stack is where the state of the stack goes, and is not empty"):
         start(tmp_path)
     assert stranger.read_bytes() == b"mine"
-    with pytest.raises(StackInterrupted):
+    with pytest.raises(Interrupted):
         start(tmp_path / "other", stop_at=20)
     (tmp_path / "other" / "a.stack" / "mine").write_bytes(b"mine")
     start(tmp_path / "other")
@@ -303,30 +306,31 @@ def test_a_crash_at_any_file_operation_loses_only_time(tmp_path: Path, undisturb
         with file_operations(crash), pytest.raises(Crash):
             start(folder, resume=False)
         with warnings.catch_warnings(action="error", category=PreqWarning):
+            warnings.filterwarnings("ignore", ".*holds no checkpoint", PreqWarning)
             assert_same(start(folder), undisturbed)
         assert_only_records(folder)
 
 
 def test_records_that_were_written_before_a_kill_stay(tmp_path: Path, undisturbed: list[Record]) -> None:
-    real, written = Record.write_into, []
+    real, written = MemberDirectory.finish, []
 
-    def die(record: Record, path: Path) -> Record:
-        if path.name == "c":
+    def die(directory: MemberDirectory, member: Measured, facts: dict[str, Any], *, is_over: bool) -> Record:
+        if directory.path.name == "c":
             raise Crash
-        written.append(path.name)
-        return real(record, path)
+        written.append(directory.path.name)
+        return real(directory, member, facts, is_over=is_over)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Record, "write_into", die)
+        patch.setattr(MemberDirectory, "finish", die)
         with pytest.raises(Crash):
             start(tmp_path)
     kept = {name: (tmp_path / name / "record.json").stat().st_mtime_ns for name in written}
     assert sorted(kept) == ["a", "b"]
     sizes: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StackHome, "remove", lambda home: sizes.append(len(list(stack_place(tmp_path / "a").iterdir()))))
+        patch.setattr(RunDirectory, "clear", lambda _: sizes.append(len(list(stack_place(tmp_path / "a").iterdir()))))
         assert_same(start(tmp_path), undisturbed)
-    assert sizes == [len(ARRAYS) + 2]
+    assert sizes == [1, 1]
     assert kept == {name: (tmp_path / name / "record.json").stat().st_mtime_ns for name in written}
     assert_same(start(tmp_path), undisturbed)
     assert_only_records(tmp_path)

@@ -13,11 +13,11 @@ import pytest
 import prequential as pq
 from prequential import PreqError, Record, cli
 from prequential.errors import PreqWarning
-from prequential.runs.record import PER_POSITION
 from prequential.report.colours import COLOURS, DASHES
 from prequential.report.plots import KINDS
 from prequential.report.plots.against import find_reference
 from prequential.report.plots.chosen import choose, settings_of_runs
+from prequential.runs.record import PER_POSITION
 
 from ..conftest import blobs
 from .test_imports import BLOCK_TORCH

@@ -19,13 +19,14 @@ import pytest
 from torch import nn
 
 import prequential as pq
-from prequential import files, session
+from prequential import files
 from prequential.cli import main
 from prequential.data import ArraySequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.learn.environment import environment
 from prequential.lock import DirectoryLock
 from prequential.methods import Method
+from prequential.runs import session
 from prequential.runs.progress import Progress
 from prequential.runs.record import ARRAYS, Record
 
@@ -157,14 +158,14 @@ def test_a_strangers_files_are_never_touched(tmp_path: Path) -> None:
 def test_a_run_that_ends_while_another_is_set_up_is_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = run_module.prepare
+    real = run_module.make_session
 
     def slow(*arguments: Any, **keywords: Any) -> session.Session:
-        monkeypatch.setattr(run_module, "prepare", real)
+        monkeypatch.setattr(run_module, "make_session", real)
         pq.run("mlp1", blobs(50), METHOD, seed=5, out=tmp_path / "run")
         return real(*arguments, **keywords)
 
-    monkeypatch.setattr(run_module, "prepare", slow)
+    monkeypatch.setattr(run_module, "make_session", slow)
     with pytest.raises(PreqError, match="already holds a run"):
         start(tmp_path / "run", resume=False)
     assert pq.load(tmp_path / "run").seeds["seed"] == 5

@@ -24,8 +24,8 @@ from prequential.cli.sweep_table import print_summary
 from prequential.errors import PreqError
 from prequential.runs.progress import Progress, Pruned
 from prequential.runs.record import Record
-from prequential.settings import settings_of
 from prequential.runs.signals import StopRequest
+from prequential.settings import settings_of
 from prequential.sweep import Choice, LogUniform, SweepInterrupted, SweepProgress, Uniform, summarise
 from prequential.sweep.claims import Claim, Outcome
 from prequential.sweep.execute import Processes, _Worker
@@ -379,14 +379,15 @@ def test_trials_that_agree_are_handed_over_as_stacks(tmp_path: Path, monkeypatch
         assert len(seeds) == len(out) == len(recipes) <= 2
         assert more == {
             "width": 1.0, "plan_seed": 0, "device": "cpu", "precision": "auto", "resume": True,
-            "listeners": more["listeners"], "checkpoint_seconds": 60.0,
+            "listeners": more["listeners"], "listeners_of_each": [[]] * len(seeds), "checkpoint_seconds": 60.0,
+            "threads": None,
         }  # fmt: skip
         seen.append(len(recipes))
         parts = zip(recipes, seeds, out, strict=True)
         records: list[Record] = [pq.run(make_model, data, method, r, seed=s).save(path) for r, s, path in parts]
         return records
 
-    monkeypatch.setattr("prequential.stack.run.run_stack", run_stack)
+    monkeypatch.setattr("prequential.runs.run.run_stack", run_stack)
     space = SPACE | {"num_streams": LogUniform(1, 40, whole=True)}
     summary = do(tmp_path / "s", space=space, trials=5, stack=2, grid=2)
     assert summary.counts["finished"] == sum(seen) == 5

@@ -15,8 +15,8 @@ import prequential as pq
 from prequential.cli import main
 from prequential.errors import PreqWarning
 from prequential.learn.recipe import Recipe
+from prequential.runs.directory import MemberDirectory, RunDirectory
 from prequential.runs.record import Record
-from prequential.stack.home import StackHome
 from prequential.stack.recipe import SHARED, VECTORS
 from prequential.sweep import LogUniform, SweepInterrupted
 from prequential.sweep.claims import Claim, Outcome
@@ -33,7 +33,7 @@ SPACE: dict[str, Any] = {"learning_rate": LogUniform(1e-3, 1e-1), "eps": LogUnif
 
 @pytest.fixture(autouse=True)
 def _pause_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prequential.stack.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
 
 
 def do(out: Path, **changes: Any) -> Any:
@@ -44,7 +44,7 @@ def do(out: Path, **changes: Any) -> Any:
 
 def stop_after(saves: int, out: Path, **changes: Any) -> None:
     """Ask the sweep to stop after so many checkpoints."""
-    real, count = StackHome.save, itertools.count(1)
+    real, count = RunDirectory.save, itertools.count(1)
 
     def save(*arguments: Any) -> None:
         real(*arguments)
@@ -52,7 +52,7 @@ def stop_after(saves: int, out: Path, **changes: Any) -> None:
             signal.raise_signal(signal.SIGTERM)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StackHome, "save", save)
+        patch.setattr(RunDirectory, "save", save)
         with pytest.raises(SweepInterrupted):
             do(out, **changes)
 
@@ -69,14 +69,14 @@ def names(out: Path) -> list[str]:
 
 
 def test_a_stopped_stack_goes_on_to_the_same_trials(tmp_path: Path, undisturbed: Path) -> None:
-    out, begun, real = tmp_path / "s", list[int](), StackHome.begin
+    out, begun, real = tmp_path / "s", list[int](), RunDirectory.begin
 
-    def begin(home: StackHome, numbers: list[int]) -> None:
+    def begin(home: RunDirectory, numbers: list[int]) -> None:
         begun.append(len(numbers))
         real(home, numbers)
 
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(action="error"):
-        patch.setattr(StackHome, "begin", begin)
+        patch.setattr(RunDirectory, "begin", begin)
         for saves in (2, 5):
             stop_after(saves, out)
             assert names(out) == ["00000", "00000.stack", "00001", "00002"]
@@ -103,15 +103,15 @@ def test_what_is_stacked_otherwise_begins_anew(tmp_path: Path, change: dict[str,
 
 
 def test_a_trial_alone_keeps_what_a_stack_has_finished_of_it(tmp_path: Path, undisturbed: Path) -> None:
-    out, real = tmp_path / "s", Record.write_into
+    out, real = tmp_path / "s", MemberDirectory.finish
 
-    def die(record: Record, path: Path) -> Record:
-        if path.name == "00002":
+    def die(directory: MemberDirectory, *arguments: Any, **more: Any) -> Record:
+        if directory.path.name == "00002":
             raise KeyboardInterrupt
-        return real(record, path)
+        return real(directory, *arguments, **more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Record, "write_into", die)
+        patch.setattr(MemberDirectory, "finish", die)
         with pytest.raises(SweepInterrupted):
             do(out)
     assert "00000.stack" in names(out)
@@ -163,7 +163,7 @@ def test_every_setting_of_a_recipe_is_shared_or_a_vector() -> None:
 
 
 def test_kills_at_random_moments_change_nothing(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prequential.stack.recorder.SECONDS_BETWEEN_PAUSES", 0.1)
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.1)
     flags = command(tmp_path, "--streams", "20", "--stack", "3")
     assert main([*flags, "--out", str(tmp_path / "whole")]) == 0
     out, chance = tmp_path / "s", random.Random(0)

@@ -64,10 +64,10 @@ class MemberDirectory:
         facts = self.facts.plain() | {"status": "running", "heldout": None, "flops": None, "seconds": seconds}
         write_facts(self.path, facts, contents)
 
-    def finish(self, member: Measured, facts: dict[str, Any]) -> Record:
-        """Write the record."""
+    def finish(self, member: Measured, facts: dict[str, Any], *, is_over: bool) -> Record:
+        """Write the record; that of a run which is over for good."""
         member.sync()
-        if member.status in OVER:
+        if is_over:
             member.cut()
         write_facts(self.path, facts, member.contents())
         return load_record(self.path)
@@ -145,8 +145,9 @@ class RunDirectory:
             if not self._stacked:
                 raise PreqError(f"no checkpoint in {self._checkpoints.folder} is whole; remove {path} and start again")
             warnings.warn(f"no checkpoint in {self.place} is whole; {begins}", PreqWarning, stacklevel=4)
-        elif found is None and (path / RECORD_FILE).exists():
-            warnings.warn(f"{path} holds no checkpoint; the run begins at its beginning", PreqWarning, stacklevel=4)
+        elif found is None and any((begun := self.members[n].path / RECORD_FILE).exists() for n in missing):
+            note = f"{begun.parent} holds no checkpoint; the run begins at its beginning"
+            warnings.warn(note, PreqWarning, stacklevel=4)
         return found
 
     def _require_same(self, checkpoint: "RunCheckpoint") -> None:
@@ -197,13 +198,15 @@ class RunDirectory:
         self._checkpoints.drop_old()
 
     def finish(self, numbers: Sequence[int], recorder: Recorder, facts: Sequence[dict[str, Any]]) -> dict[int, Record]:
-        """Write the records of the members that had none. Where all are over, nothing needs the checkpoints."""
-        found = {
-            number: self.members[number].finish(member, told)
-            for number, member, told in zip(numbers, recorder.members, facts, strict=True)
-            if member.is_kept
-        }
-        if all(record.status in OVER for record in found.values()):
+        """Write the records of the members that had none. Where all are over, nothing needs the checkpoints; else even
+        those that have diverged are as the others, since they go on together."""
+        left = next((member.status for member in recorder.members if member.status not in OVER), None)
+        found = {}
+        for number, member, told in zip(numbers, recorder.members, facts, strict=True):
+            if member.is_kept:
+                more = {} if left is None else {"status": left, "flops": None}
+                found[number] = self.members[number].finish(member, told | more, is_over=left is None)
+        if left is None:
             self.clear()
         return found
 

@@ -247,6 +247,8 @@ class _Keeping:
             if self.resume:
                 directory.require_ours()
                 done = directory.finished()
+                for number, record in done.items():
+                    ProgressFile(self.paths[number]).end(record)  # of one that was killed before it was done with it
             missing = [number for number in numbers if number not in done]
             if missing:
                 begun = _begin(session, missing, directory, threads, resume=self.resume)

@@ -29,6 +29,7 @@ from prequential.plan import is_span
 from prequential.stack.models import StackedModels
 from prequential.stack.programs import PredictProgram, TrainProgram
 from prequential.stack.recipe import require_alike
+from prequential.stack.state import require_same_shapes
 
 Program = TypeVar("Program", TrainProgram, PredictProgram)
 PROBED = 2
@@ -81,6 +82,7 @@ class StackedLearner:
         self.precision, self.compiled, self.deterministic = precision, compiled, deterministic
         self.inputs = Inputs(data, recipes[0], seed=seeds[0], device=self.device, dtype=dtype)
         fresh = self._fresh_models(event=-1)
+        require_same_shapes(fresh)
         self.model, self._fingerprints = fresh[0], [fingerprint_of(model) for model in fresh]
         self.probe(PROBED)
         self.models = StackedModels(
