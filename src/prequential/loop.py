@@ -8,7 +8,17 @@ from torch import Tensor
 
 from prequential.coding.labels import Labels
 from prequential.data.sequence import DataSequence, read_ahead
-from prequential.events import Calibrate, Evaluate, Indices, Predict, Reinit, ShrinkPerturb, Train
+from prequential.events import (
+    Calibrate,
+    Evaluate,
+    Indices,
+    OwnEvent,
+    Predict,
+    Reinit,
+    ShrinkPerturb,
+    Train,
+    unknown_event,
+)
 from prequential.learn.inputs import Inputs
 from prequential.learn.prediction import Prediction
 from prequential.plan import Plan, blocks
@@ -20,7 +30,10 @@ Taken = TypeVar("Taken", contravariant=True)
 
 
 class Learning(Protocol[Found]):
-    """Who executes events. It sees no future label, and is a pure function of the events it was given."""
+    """Who executes events. It sees no future label, and is a pure function of the events it was given.
+
+    It has a method for each kind of event in `prequential.events.Event`; an `OwnEvent` brings its own.
+    """
 
     @property
     def data(self) -> DataSequence: ...
@@ -86,6 +99,11 @@ def execute(
             case Evaluate():
                 recorder.fetch()
                 recorder.note_heldout(learner.evaluate())
+            case OwnEvent():
+                used = event.learns_from
+                event.execute(learner, labels.of(used) if len(used) else None, number)
+            case _:
+                raise unknown_event(event, f"event {number}")
         recorder.num_events = number + max(len(batches), 1)
         if recorder.pause_is_due():
             pause()
