@@ -7,7 +7,8 @@ import numpy as np
 from torch import Tensor
 
 from prequential.coding.labels import Labels
-from prequential.data.sequence import DataSequence, read_ahead
+from prequential.data.optional import capabilities
+from prequential.data.sequence import DataSequence
 from prequential.events import (
     Calibrate,
     Evaluate,
@@ -78,7 +79,7 @@ def execute(
     without a finite codelength, or to a request to stop. A few times a second, between events, `pause` is called."""
     recorder.start_clock()
     upcoming = learner.inputs.reads(plan.events(recorder.num_events), recorder.num_events)
-    read_ahead(learner.data, upcoming)
+    capabilities(learner.data).read_ahead(upcoming)
     for number, event, batches in blocks(plan.events(recorder.num_events), recorder.num_events, learner.steps_at_once):
         match event:
             case Train():

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from prequential.data.augment import require_fits
-from prequential.data.sequence import INPUTS_SO_FAR, DataSequence
+from prequential.data.optional import capabilities
+from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, whole_seed
 from prequential.events import Train
 from prequential.learn.environment import environment, find_device
@@ -115,7 +116,7 @@ def _facts(plan: Plan, learner: Learner) -> dict[str, Any]:
         "data": {
             "name": data.name,
             "input_shape": list(data.input_shape),
-            "training_view": getattr(data, "training_view", None),
+            "training_view": capabilities(data).training_view,
             **data.digests(),
             "heldout": None if data.heldout is None else data.heldout.digests(),
         },
@@ -124,8 +125,8 @@ def _facts(plan: Plan, learner: Learner) -> dict[str, Any]:
         "num_classes": data.num_classes,
         "prequential": plan.method.prequential,
         "environment": environment(learner),
-        "conditioned_on": getattr(data, "conditioned_on", INPUTS_SO_FAR),
-        "source": getattr(data, "source", None),
+        "conditioned_on": capabilities(data).conditioned_on,
+        "source": capabilities(data).source,
     }
 
 

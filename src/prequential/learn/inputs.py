@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from prequential.augmentations import movements
 from prequential.data.augment import draws_for, flipped, parse
-from prequential.data.sequence import DataSequence, Read, to_network_input, training_inputs
+from prequential.data.optional import Read, capabilities
+from prequential.data.sequence import DataSequence, to_network_input
 from prequential.events import (
     Calibrate,
     Evaluate,
@@ -43,7 +44,7 @@ class Inputs:
 
     def training(self, positions: Indices, event: int) -> Tensor:
         """Inputs as they are trained on: in the sequence's own training view, augmented."""
-        inputs = self.prepared(training_inputs(self.data, positions, self.crop_key(event)))
+        inputs = self.prepared(capabilities(self.data).training_inputs(positions, self.crop_key(event)))
         if self.augmentation is None:
             return inputs
         draws = draws_for(self.seed, event, len(inputs), self.augmentation.num_draws, self.device)
