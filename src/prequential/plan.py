@@ -10,6 +10,7 @@ from itertools import chain, islice
 
 import numpy as np
 
+from prequential.conditioning import INPUTS_SO_FAR, widest
 from prequential.errors import PreqError, require_count
 from prequential.events import (
     Calibrate,
@@ -83,6 +84,11 @@ class Plan:
         if self.heldout:
             events = chain(events, self.method.closing(self.length, self.seed))
         return known(islice(events, start - reached, None), start)
+
+    @property
+    def conditioned_on(self) -> str:
+        """What the events look at besides earlier labels, as the method declares it."""
+        return widest(getattr(self.method, "conditioned_on", INPUTS_SO_FAR))
 
     def without_heldout(self) -> "Plan":
         """The part of the plan that the codelength needs."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from prequential.conditioning import widest
 from prequential.data.augment import require_fits
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
@@ -19,7 +20,7 @@ from prequential.learn.learner import Learner
 from prequential.learn.recipe import Recipe
 from prequential.learn.shapes import Shapes
 from prequential.methods import Method, ReplayStreams
-from prequential.models import ModelFactory, name_of
+from prequential.models import ModelFactory, conditioning_of, name_of
 from prequential.plan import Plan
 from prequential.record import OVER
 from prequential.recorder import Recorder
@@ -125,7 +126,9 @@ def _facts(plan: Plan, learner: Learner) -> dict[str, Any]:
         "num_classes": data.num_classes,
         "prequential": plan.method.prequential,
         "environment": environment(learner),
-        "conditioned_on": capabilities(data).conditioned_on,
+        "conditioned_on": widest(
+            plan.conditioned_on, capabilities(data).conditioned_on, conditioning_of(learner.factory, learner.model)
+        ),
         "source": capabilities(data).source,
     }
 
