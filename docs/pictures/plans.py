@@ -11,7 +11,17 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 import prequential as pq
-from prequential.events import Calibrate, Indices, Predict, Reinit, ShrinkPerturb, Train
+from prequential.events import (
+    Calibrate,
+    Evaluate,
+    Indices,
+    OwnEvent,
+    Predict,
+    Reinit,
+    ShrinkPerturb,
+    Train,
+    unknown_event,
+)
 from prequential.methods import Method
 
 BATCH = 4
@@ -31,7 +41,7 @@ METHODS: dict[str, tuple[Method, int]] = {
 BREADTH, HEIGHT, LEFT, TOP, RIGHT, BELOW = 600, 200, 52, 34, 8, 30
 """In pixels: the drawing itself, and the room around it."""
 COLOURS = {"predicted": "#0072B2", "coded uniformly": "#B9B9B9", "trained on": "#E69F00", "calibrated on": "#CC79A7"}
-MARKS = {"fresh weights": "none", "shrink and perturb": "4 3"}
+MARKS = {"fresh weights": "none", "shrink and perturb": "4 3", "of its own": "1 3"}
 """What is drawn as a line over the whole height, and how it is dashed."""
 
 
@@ -59,6 +69,12 @@ def marks(plan: pq.Plan) -> Iterator[Mark]:
                 yield Mark(column, "fresh weights", nothing)
             case ShrinkPerturb():
                 yield Mark(column, "shrink and perturb", nothing)
+            case OwnEvent():
+                yield Mark(column, "of its own", nothing)
+            case Evaluate():
+                pass
+            case _:
+                raise unknown_event(event, f"event {column}")
 
 
 def spans(positions: Indices) -> list[tuple[int, int]]:

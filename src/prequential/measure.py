@@ -1,11 +1,13 @@
 """What records say about each other. No torch."""
 
 import math
+import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from prequential.errors import PreqError, require_count, require_number, whole_seed
+from prequential.conditioning import difference
+from prequential.errors import PreqError, PreqWarning, require_count, require_number, whole_seed
 from prequential.rng import derive, integers_below
 from prequential.runs.record import Record
 
@@ -13,12 +15,15 @@ from prequential.runs.record import Record
 def regret(record: Record, reference: Record) -> NDArray[np.float64]:
     """codelength(record) − codelength(reference) after each label, in nats.
 
-    Above zero the reference is ahead; the last entry is the difference of the description lengths.
+    Above zero the reference is ahead; the last entry is the difference of the description lengths. Where one was told
+    more inputs than the other (`conditioned_on`), a warning says so.
 
     Raises:
         PreqError: if the two did not code the same labels of the same data in the same order.
     """
     require_comparable(record, reference)
+    if told := difference((name_of(each), each.conditioned_on) for each in (record, reference)):
+        warnings.warn(told, PreqWarning, stacklevel=2)
     same = record.nats == reference.nats  # also where both are infinite
     return np.cumsum(np.where(same, 0.0, record.nats - np.where(same, 0.0, reference.nats)))
 

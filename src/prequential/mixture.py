@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from prequential.conditioning import INPUTS_SO_FAR, widest
 from prequential.errors import PreqError, require_count, require_number
 from prequential.measure import name_of, require_comparable, require_same_sequence
 from prequential.runs.record import Record
@@ -30,6 +31,8 @@ class Mixture:
     """The numbers of labels after which weights were kept …"""
     kept_weights: Floats
     """… and these weights, a row for each."""
+    conditioned_on: str = INPUTS_SO_FAR
+    """What the mixture may look at besides earlier labels: the widest of its records."""
 
     @property
     def codelength(self) -> float:
@@ -93,7 +96,14 @@ def mixture(
         require_count("keep_every", keep_every)
     kept_after = np.arange(keep_every or length + 1, length + 1, keep_every or 1)
     nats, last, kept = mix(members, first, rates if len(runs) > 1 else None, kept_after)
-    return Mixture(nats=nats, weights=last, names=tuple(map(name_of, runs)), kept_after=kept_after, kept_weights=kept)
+    return Mixture(
+        nats=nats,
+        weights=last,
+        names=tuple(map(name_of, runs)),
+        kept_after=kept_after,
+        kept_weights=kept,
+        conditioned_on=widest(*(run.conditioned_on for run in runs)),
+    )
 
 
 def mix(

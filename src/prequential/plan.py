@@ -10,8 +10,22 @@ from itertools import chain, islice
 
 import numpy as np
 
+from prequential.conditioning import INPUTS_SO_FAR, widest
 from prequential.errors import PreqError, require_count
-from prequential.events import Calibrate, Evaluate, Event, Indices, Predict, Train
+from prequential.events import (
+    Calibrate,
+    Evaluate,
+    Event,
+    Indices,
+    OwnEvent,
+    Predict,
+    Reinit,
+    ShrinkPerturb,
+    Train,
+    encoded,
+    known,
+    unknown_event,
+)
 from prequential.methods.method import Method
 
 
@@ -25,7 +39,7 @@ class Counts:
     trains: int = 0
     evaluates: int = 0
     others: int = 0
-    """Reinit and ShrinkPerturb."""
+    """Reinit, ShrinkPerturb and events of a method's own."""
     predicted_examples: int = 0
     uniform_examples: int = 0
     calibrated_examples: int = 0
@@ -65,11 +79,16 @@ class Plan:
         require_count("length", self.length)
 
     def events(self, start: int = 0) -> Iterator[Event]:
-        """The events in order, from event number `start` on."""
+        """The events in order, from event number `start` on. One that nobody knows is refused, here for everybody."""
         events, reached = self.method.enter(self.length, self.seed, start)
         if self.heldout:
             events = chain(events, self.method.closing(self.length, self.seed))
-        return islice(events, start - reached, None)
+        return known(islice(events, start - reached, None), start)
+
+    @property
+    def conditioned_on(self) -> str:
+        """What the events look at besides earlier labels, as the method declares it."""
+        return widest(getattr(self.method, "conditioned_on", INPUTS_SO_FAR))
 
     def without_heldout(self) -> "Plan":
         """The part of the plan that the codelength needs."""
@@ -98,9 +117,11 @@ class Plan:
                     logits_at_hand = None
                 case Evaluate():
                     counts.evaluates += 1
-                case _:
+                case Reinit() | ShrinkPerturb() | OwnEvent():
                     counts.others += 1
                     logits_at_hand = None
+                case _:
+                    raise unknown_event(event, f"event {counts.events - 1}")
         return counts
 
     def check(self) -> None:
@@ -125,28 +146,40 @@ class Plan:
                 case Calibrate(indices) | Train(indices):
                     if len(indices) == 0:
                         raise PreqError(f"{where} has no examples; leave the event out")
-                    if indices.min() < 0 or indices.max() >= frontier:
-                        bad = indices[(indices < 0) | (indices >= frontier)][0]
-                        raise PreqError(
-                            f"{where} uses position {bad}, but only [0, {frontier}) is revealed; "
-                            "a plan may learn only from labels it has already predicted"
-                        )
-                case Evaluate() if frontier != self.length:
-                    raise PreqError(f"{where} comes at label {frontier} of {self.length}; evaluate at the end")
+                    _require_revealed(indices, frontier, where)
+                case OwnEvent():
+                    if len(indices := event.learns_from):
+                        _require_revealed(indices, frontier, where)
+                case Evaluate():
+                    if frontier != self.length:
+                        raise PreqError(f"{where} comes at label {frontier} of {self.length}; evaluate at the end")
+                case Reinit() | ShrinkPerturb():
+                    pass
+                case _:
+                    raise unknown_event(event, f"event {number}")
         if frontier != self.length:
             raise PreqError(f"the plan ends at label {frontier} of {self.length}; predict every position")
 
     def digest(self, most_events: int | None = None) -> str:
-        """A short fingerprint of every event and every index; a plan of more than `most_events` is refused."""
+        """A short fingerprint of every event and every index; a plan of more than `most_events` is refused.
+
+        It is that of the events one after the other, each as `prequential.events.encoded` writes it.
+        """
         state = hashlib.blake2b(digest_size=16)
         for number, event in enumerate(self.events()):
             if most_events is not None and number >= most_events:
                 raise PreqError(f"the plan has more than the {most_events} events it should have")
-            if isinstance(event, Calibrate | Train):
-                state.update(type(event).__name__.encode() + event.indices.astype("<i8").tobytes())
-            else:
-                state.update(repr(event).encode())
+            state.update(encoded(event))
         return state.hexdigest()
+
+
+def _require_revealed(indices: Indices, frontier: int, where: str) -> None:
+    if indices.min() < 0 or indices.max() >= frontier:
+        bad = indices[(indices < 0) | (indices >= frontier)][0]
+        raise PreqError(
+            f"{where} uses position {bad}, but only [0, {frontier}) is revealed; "
+            "a plan may learn only from labels it has already predicted"
+        )
 
 
 def blocks(events: Iterable[Event], first: int, most: int) -> Iterator[tuple[int, Event, list[Indices]]]:

@@ -6,11 +6,15 @@ Example:
 """
 
 import itertools
+import json
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
 
+from prequential.conditioning import ORDER
+from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence, to_network_input
 from prequential.events import Event, Predict
 from prequential.learn.probe import require_logits
@@ -50,7 +54,10 @@ def _until_predicted(plan: Plan, frontier: int) -> Iterator[Event]:
 
 
 def check_data(data: DataSequence) -> None:
-    """A sequence reads the same twice, one by one or together, with labels in range."""
+    """A sequence reads the same twice, one by one or together, with labels in range, and has what it says it has.
+
+    What is optional is looked at through `prequential.data.optional.capabilities`.
+    """
     length = len(data)
     assert length > 0, "the sequence is empty"
     positions = np.unique(np.linspace(0, length - 1, 16).astype(np.int64))
@@ -69,10 +76,38 @@ def check_data(data: DataSequence) -> None:
         assert labels[row] == data.labels(alone)[0], f"the label at {position} reads differently alone"
     assert set(data.digests()) >= {"inputs", "labels"}, "digests lack inputs or labels"
     assert data.digests() == data.digests(), "digests change from call to call"
+    _check_capabilities(data, positions, together)
     if data.heldout is not None:
         assert data.heldout.input_shape == data.input_shape, "held-out inputs have another shape"
         assert data.heldout.num_classes == data.num_classes, "held-out data has other classes"
         check_data(data.heldout)
+
+
+def _check_capabilities(data: DataSequence, positions: np.ndarray, inputs: torch.Tensor) -> None:
+    """What a sequence may have besides: views for training, reading ahead, and facts for records."""
+    more = capabilities(data)
+    view, again, other = (more.training_inputs(positions, key) for key in (1, 1, 2))
+    assert (view.shape, view.dtype) == (inputs.shape, inputs.dtype), (
+        f"training inputs are {view.dtype} of shape {tuple(view.shape)}, inputs {inputs.dtype} of {tuple(inputs.shape)}"
+    )
+    assert torch.equal(view, again), "training inputs of one key differ from call to call"
+    if not more.training_differs:
+        same = torch.equal(view, inputs) and torch.equal(other, inputs)
+        assert same, "training inputs differ from inputs, but training_view is None"
+    assert more.training_view is None or isinstance(more.training_view, str), "training_view is neither None nor a text"
+    assert more.reads_slowly in (True, False), f"reads_slowly is {more.reads_slowly}, not True or False"
+    for told in ([(positions[:1], None), (positions, 1), (positions, None)], [(positions, 1)]):
+        more.read_ahead(iter(told))  # the second time what was told before is forgotten
+        assert torch.equal(more.training_inputs(positions, 1), view), "read_ahead changes what is read for training"
+        assert torch.equal(data.inputs(positions), inputs), "read_ahead changes what is read"
+    with ThreadPoolExecutor(2) as threads:
+        for found in threads.map(data.inputs, [positions] * 4):
+            assert torch.equal(found, inputs), "reading from several threads gives different values"
+    assert more.conditioned_on in ORDER, f"conditioned_on is {more.conditioned_on!r}, not one of {ORDER}"
+    if more.source is not None:
+        assert isinstance(more.source.get("name"), str), "source lacks the name that load_data is asked for"
+        text = json.dumps(dict(more.source), default=lambda value: f"<{type(value).__name__}>")
+        assert json.loads(text) == dict(more.source), f"source holds what JSON cannot hold: {text}"
 
 
 def check_model(factory: str | ModelFactory, input_shape: tuple[int, ...], num_classes: int) -> None:

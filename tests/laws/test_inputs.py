@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 import prequential as pq
-from prequential.data.sequence import ArraySequence, Read, training_inputs
+from prequential.data.optional import Read
+from prequential.data.sequence import ArraySequence
 from prequential.learn.learner import Learner
 from prequential.methods import Method
 from prequential.models import build
@@ -182,7 +183,7 @@ def test_only_training_sees_the_training_view() -> None:
 
     base = pictures(40)
     dark = Dark(base.stored_inputs, base.stored_labels, 3, base.order)
-    assert not training_inputs(dark, np.arange(3), 0).any()
+    assert not dark.training_inputs(np.arange(3), 0).any()
     learner = Learner(net, dark, pq.Recipe(), seed=0)
     assert (learner.inputs.training(np.arange(3), 0) == -1).all()
     assert torch.equal(

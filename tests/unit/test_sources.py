@@ -15,7 +15,7 @@ from PIL import Image
 import prequential as pq
 from prequential.data import ArraySequence, load
 from prequential.data.images import ImageFiles
-from prequential.data.sequence import read_ahead
+from prequential.data.optional import capabilities
 from prequential.data.sources import SOURCES, find_source
 from prequential.data.sources.cifar import HUNDRED, TEN, Layout
 from prequential.errors import PreqError, PreqWarning
@@ -346,7 +346,7 @@ def test_images_are_read_from_several_threads(tmp_path: Path) -> None:
     data = load(f"folder:{folder_of(tmp_path / 'pets', per_class=8)}", order="given", workers=1)
     spans = [np.arange(start, start + 4) for start in range(0, 24, 4)]
     expected = [data.inputs(span) for span in spans]
-    read_ahead(data, iter([(span, None) for span in spans]))
+    capabilities(data).read_ahead(iter([(span, None) for span in spans]))
     with ThreadPoolExecutor(6) as threads:
         found = list(threads.map(data.inputs, spans))
     assert all(np.array_equal(one, other) for one, other in zip(expected, found, strict=True))

@@ -86,10 +86,9 @@ def main_decode(arguments: list[str]) -> int:
     with ProgressBar(method_from_settings(header["method"]), len(data), plan_seed=0) as bar:
         labels = decode(content, data, flags.model, device=flags.device, listeners=[bar])
     if flags.original_order:
-        rows = getattr(data, "order", None)
-        if rows is None:
+        if data.source_rows is None:
             raise PreqError(f"'{data.name}' is stored in sequence order and knows no other; leave --original-order out")
-        labels = labels[np.argsort(rows.numpy(), kind="stable")]
+        labels = labels[np.argsort(data.source_rows.numpy(), kind="stable")]
     buffer = io.BytesIO()
     np.save(buffer, labels, allow_pickle=False)
     write_atomically(output, buffer.getvalue())

@@ -83,7 +83,7 @@ def _prepare(arguments: list[str]) -> int:
     skipped = f", {prepared.index.skipped:,} broken ones left out" if prepared.index.skipped else ""
     print(f"{len(prepared):,} examples{skipped}, {size / 1e6:,.0f} MB in {time.monotonic() - begin:,.1f} s")
     print(f"read it with prepared:{flags.to}")
-    if getattr(data, "training_view", None):
+    if data.training_view:
         print("training then sees whole images; --augment resized-crop makes it see random parts of them")
     return 0
 

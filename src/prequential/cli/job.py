@@ -84,4 +84,4 @@ def data_name(data: str, data_dir: str | None) -> str:
         return data
     from prequential.data.sources import load
 
-    return str(getattr(load(data, data_dir=data_dir), "origin", data))
+    return load(data, data_dir=data_dir).origin or data

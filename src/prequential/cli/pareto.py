@@ -58,6 +58,8 @@ def main_pareto(arguments: list[str]) -> int:
         raise PreqError("--heldout: none of these runs was evaluated on held-out data; leave the flag out")
     for reason, paths in gathered.left_out.items():
         print(f"preq: note: left out {_runs(len(paths))} {reason}: {_names(paths)}", file=sys.stderr)
+    if gathered.told:
+        print(f"preq: note: {gathered.told}", file=sys.stderr)
     if flags.json:
         first = gathered.points[0]
         facts = {"data": first.data, "length": first.length, "runs": rows_of(gathered), "left_out": gathered.left_out}

@@ -103,12 +103,13 @@ def _made_with(record: "Record") -> str:
 def _decode_elsewhere(folder: Path, content: bytes, data: "LoadedSequence", flags: Verify) -> np.ndarray:
     """Decode in a fresh process that is given the bitstream and the inputs, and nothing else.
 
-    Inputs that are trained on in another view than they are predicted from are read from their source again.
+    Inputs that are read with work, such as images, whose files are what was fingerprinted and of which training may see
+    another view, are read from their source again.
     """
     bitstream, inputs, output = folder / "labels.preq", folder / "inputs.npy", folder / "labels.npy"
     bitstream.write_bytes(content)
     command = [sys.executable, "-m", "prequential.cli", "decode", str(bitstream), "-o", str(output)]
-    if hasattr(data, "training_inputs") and data.source is not None:
+    if data.reads_slowly and data.source is not None:
         command += source_arguments(data.source, flags.data_dir)
     else:
         np.save(inputs, data.inputs(np.arange(len(data))).numpy(), allow_pickle=False)

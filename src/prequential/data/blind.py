@@ -1,18 +1,20 @@
 """A sequence as a decoder has it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from prequential.data.sequence import DataSequence, Read, read_ahead, reads_slowly, training_inputs
+from prequential.data.optional import Read, SequenceDefaults, capabilities
+from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 
 
 @dataclass(frozen=True)
-class InputsOnly:
+class InputsOnly(SequenceDefaults):
     """A sequence without its labels."""
 
     data: DataSequence
@@ -38,21 +40,33 @@ class InputsOnly:
         return self.data.inputs(positions)
 
     @property
+    def source(self) -> Mapping[str, Any] | None:
+        return capabilities(self.data).source
+
+    @property
+    def conditioned_on(self) -> str:
+        return capabilities(self.data).conditioned_on
+
+    @property
     def training_view(self) -> str | None:
-        return getattr(self.data, "training_view", None)
+        return capabilities(self.data).training_view
+
+    @property
+    def training_differs(self) -> bool:
+        return capabilities(self.data).training_differs
 
     def training_inputs(self, positions: NDArray[np.int64], key: int) -> torch.Tensor:
-        return training_inputs(self.data, positions, key)
+        return capabilities(self.data).training_inputs(positions, key)
 
     def labels(self, positions: NDArray[np.int64]) -> torch.Tensor:
         raise PreqError("a decoder has no labels")
 
     @property
     def reads_slowly(self) -> bool:
-        return reads_slowly(self.data)
+        return capabilities(self.data).reads_slowly
 
     def read_ahead(self, reads: Iterator[Read]) -> None:
-        read_ahead(self.data, reads)
+        capabilities(self.data).read_ahead(reads)
 
     def digests(self) -> dict[str, str]:
         return self.data.digests()

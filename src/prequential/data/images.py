@@ -15,9 +15,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from prequential.conditioning import INPUTS_SO_FAR
 from prequential.data.decode import BrokenImage, dimensions
 from prequential.data.digest import digest_of_rows
-from prequential.data.sequence import INPUTS_SO_FAR, Read, shorter
+from prequential.data.optional import Read, SequenceDefaults
+from prequential.data.sequence import shorter
 from prequential.data.workers import Batch, DecodePool, Job
 from prequential.errors import PreqError, PreqWarning, whole_seed
 from prequential.files import digest_of
@@ -78,7 +80,7 @@ def _num_cores() -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class ImageFiles:
+class ImageFiles(SequenceDefaults):
     """Image files and their labels. Predictions see a resized centre crop, training a random part of the image."""
 
     root: Path
@@ -102,6 +104,10 @@ class ImageFiles:
     @property
     def input_shape(self) -> tuple[int, ...]:
         return (3, self.size, self.size)
+
+    @property
+    def source_rows(self) -> torch.Tensor:
+        return self.order
 
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
         return self._whole(positions, None)

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from prequential.data.digest import BLOCK_ROWS, BYTES_AT_ONCE, digest_of_rows
-from prequential.data.sequence import INPUTS_SO_FAR, DataSequence, read_ahead
+from prequential.data.optional import capabilities, is_own, is_sequence
+from prequential.data.sequence import DataSequence
 from prequential.data.shard_writer import ShardWriter, identity, require_same
 from prequential.data.shards import (
     INDEX_FILE,
@@ -51,7 +52,7 @@ def prepare(
         ...     prepared.digests() == data.digests()
         True
     """
-    if not all(callable(getattr(data, name, None)) for name in ("inputs", "labels", "digests")):
+    if not is_sequence(data):
         raise PreqError(f"prepare takes a sequence, from from_arrays or load_data, got {type(data).__name__}")
     if not isinstance(to, str | Path):
         raise PreqError(f"prepare needs the path of a directory, got {to}")
@@ -74,15 +75,15 @@ def prepare(
             writer.close()
         if data.heldout is not None:
             prepare(data.heldout, directory / "heldout", skip_broken=skip_broken)
-        shared = getattr(data, "examples", None) is not None
+        shared = capabilities(data).examples is not None
         writer.finish(extra={"examples": data.digests()["examples"]} if shared else {})
     return open_prepared(directory)
 
 
 def _index_for(data: DataSequence, *, skip_broken: bool) -> Index:
-    read = getattr(data, "read", None) if skip_broken else None
-    first = np.zeros(1, np.int64)
-    sample = _as_array(data.inputs(first)) if read is None else read(first)[0]
+    more, first = capabilities(data), np.zeros(1, np.int64)
+    can_be_broken = skip_broken and is_own(data, "read")
+    sample = more.read(first)[0] if can_be_broken else _as_array(data.inputs(first))
     shape = tuple(sample.shape[1:])
     return Index(
         name=data.name,
@@ -93,11 +94,9 @@ def _index_for(data: DataSequence, *, skip_broken: bool) -> Index:
         length=len(data),
         shard_rows=rows_per_shard(sample.dtype.itemsize * int(np.prod(shape))),
         order_seed=data.order_seed,
-        conditioned_on=getattr(data, "conditioned_on", INPUTS_SO_FAR),
-        source=getattr(data, "source", None),
-        given=digest_of_rows(
-            len(data), lambda p: data.labels(p).numpy(), data.num_classes, getattr(data, "listing", "")
-        ),
+        conditioned_on=more.conditioned_on,
+        source=more.source,
+        given=digest_of_rows(len(data), lambda p: data.labels(p).numpy(), data.num_classes, more.listing),
     )
 
 
@@ -131,15 +130,15 @@ def _write_all(writer: ShardWriter, data: DataSequence, skip_broken: bool, liste
         for start in range(writer.num_read, len(data), at_once):
             yield np.arange(start, min(start + at_once, len(data)))
 
-    read_ahead(data, ((positions, None) for positions in spans()))
-    read_whole = getattr(data, "read", None) if skip_broken else None
+    more = capabilities(data)
+    more.read_ahead((positions, None) for positions in spans())
     listener(writer.num_read, len(data), writer.skipped)
     for positions in spans():
         labels, num_broken = data.labels(positions).numpy(), 0
-        if read_whole is None:
+        if not skip_broken:
             writer.append(data.inputs(positions).numpy(), labels)
         else:
-            images, broken = read_whole(positions)
+            images, broken = more.read(positions)
             good = np.setdiff1d(np.arange(len(positions)), [row for row, _ in broken])
             writer.append(images[good], labels[good])
             num_broken = len(broken)

@@ -3,7 +3,7 @@
 Inputs and labels are asked for separately, so that a decoder can hold the one without the other.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from prequential.conditioning import INPUTS_SO_FAR
 from prequential.data.digest import digest_of_rows
+from prequential.data.optional import SequenceDefaults
 from prequential.errors import PreqError, require_count, whole_seed
 from prequential.rng import derive, permutation
 
@@ -21,7 +23,8 @@ class DataSequence(Protocol):
     """Labelled examples in a fixed order.
 
     Reading is deterministic, may be repeated and may happen from several threads. Positions are
-    0-based. `prequential.testing.check_data` checks an implementation.
+    0-based. This much is required; what a sequence may have besides is in `SequenceDefaults`.
+    `prequential.testing.check_data` checks an implementation.
     """
 
     @property
@@ -61,53 +64,36 @@ class LoadedSequence(DataSequence, Protocol):
 
     @property
     def source(self) -> Mapping[str, Any] | None:
-        """What `load_data` was asked for, so that it can be asked again."""
+        """See `SequenceDefaults`."""
 
     @property
     def conditioned_on(self) -> str:
-        """What a prediction may look at besides earlier labels."""
+        """See `SequenceDefaults`."""
+
+    @property
+    def origin(self) -> str | None:
+        """See `SequenceDefaults`."""
+
+    @property
+    def training_view(self) -> str | None:
+        """See `SequenceDefaults`."""
+
+    @property
+    def reads_slowly(self) -> bool:
+        """See `SequenceDefaults`."""
+
+    @property
+    def source_rows(self) -> torch.Tensor | None:
+        """See `SequenceDefaults`."""
+
+    def without_broken(self) -> "LoadedSequence":
+        """See `SequenceDefaults`."""
 
     def take(self, length: int) -> "LoadedSequence":
         """The first `length` examples."""
 
     def without_heldout(self) -> "LoadedSequence":
         """The same sequence with no held-out data."""
-
-
-INPUTS_SO_FAR, ALL_INPUTS = "inputs up to the label", "all inputs"
-
-
-def training_inputs(data: DataSequence, positions: NDArray[np.int64], key: int) -> torch.Tensor:
-    """Inputs as they are trained on.
-
-    A sequence may have a method `training_inputs(positions, key)` of its own, such as a random crop of
-    the image on disk: a pure function of its arguments, of the shape of `inputs`.
-    """
-    own = getattr(data, "training_inputs", None)
-    if own is None:
-        return data.inputs(positions)
-    views: torch.Tensor = own(positions, key)
-    return views
-
-
-Read = tuple[NDArray[np.int64], int | None]
-"""Positions that will be read: for prediction, or for training with this key."""
-
-
-def read_ahead(data: DataSequence, reads: Iterator[Read]) -> None:
-    """Tell a sequence what will be read, in order, so that slow reading can go on in the background.
-
-    A sequence that can use this has a method `read_ahead(reads)`; reads may also come that were not told.
-    """
-    own = getattr(data, "read_ahead", None)
-    if own is not None:
-        own(reads)
-
-
-def reads_slowly(data: DataSequence) -> bool:
-    """Whether reading takes work each time, such as decoding, or gives something else for training."""
-    slow = getattr(data, "reads_slowly", None)
-    return bool(slow) if slow is not None else hasattr(data, "read_ahead") or hasattr(data, "training_inputs")
 
 
 def shorter(data: DataSequence, length: int) -> int:
@@ -136,7 +122,7 @@ def to_network_input(stored: torch.Tensor) -> torch.Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class ArraySequence:
+class ArraySequence(SequenceDefaults):
     """A sequence held in memory. Make one with `prequential.from_arrays`.
 
     `order` lists the rows of the arrays in sequence order.
@@ -160,6 +146,10 @@ class ArraySequence:
     @property
     def input_shape(self) -> tuple[int, ...]:
         return tuple(self.stored_inputs.shape[1:])
+
+    @property
+    def source_rows(self) -> torch.Tensor:
+        return self.order
 
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
         rows = self.order.index_select(0, torch.from_numpy(positions))

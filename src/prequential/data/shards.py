@@ -17,8 +17,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from prequential.conditioning import INPUTS_SO_FAR
 from prequential.data.digest import BLOCK_ROWS, digest_of_rows
-from prequential.data.sequence import INPUTS_SO_FAR, shorter
+from prequential.data.optional import SequenceDefaults
+from prequential.data.sequence import shorter
 from prequential.errors import PreqError
 from prequential.files import HEADER_SIZE, digest_of, npy_header
 
@@ -124,7 +126,7 @@ def _map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> MappedArra
 
 
 @dataclass(frozen=True, eq=False)
-class MappedSequence:
+class MappedSequence(SequenceDefaults):
     """A sequence in mapped files. Make one with `prequential.prepare`, open it with `load_data("prepared:DIR")`."""
 
     index: Index

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prequential.data.sequence import DataSequence, reads_slowly, training_inputs
+from prequential.data.optional import capabilities
+from prequential.data.sequence import DataSequence
 from prequential.events import Indices
 from prequential.learn.inputs import Inputs
 
@@ -42,7 +43,7 @@ class Feed(Protocol):
 
 def make_feed(inputs: Inputs) -> Feed:
     """Resident where the data is quickly read, looks the same in training as in prediction, and fits."""
-    resident = not reads_slowly(inputs.data) and fits(inputs.data, inputs.device)
+    resident = not capabilities(inputs.data).reads_slowly and fits(inputs.data, inputs.device)
     return Resident(inputs) if resident else Streamed(inputs)
 
 
@@ -104,7 +105,7 @@ class StreamedSlot:
 
     def place(self, positions: Indices, key: int | None) -> None:
         data, stream = self._feed.inputs.data, self._feed.copying
-        stored = data.inputs(positions) if key is None else training_inputs(data, positions, key)
+        stored = data.inputs(positions) if key is None else capabilities(data).training_inputs(positions, key)
         if stream is None:
             self._batch[: len(stored)] = stored
             return

@@ -8,8 +8,20 @@ from torch import Tensor, nn
 
 from prequential.augmentations import movements
 from prequential.data.augment import draws_for, flipped, parse
-from prequential.data.sequence import DataSequence, Read, to_network_input, training_inputs
-from prequential.events import Calibrate, Event, Indices, Predict, Reinit, ShrinkPerturb, Train
+from prequential.data.optional import Read, capabilities
+from prequential.data.sequence import DataSequence, to_network_input
+from prequential.events import (
+    Calibrate,
+    Evaluate,
+    Event,
+    Indices,
+    OwnEvent,
+    Predict,
+    Reinit,
+    ShrinkPerturb,
+    Train,
+    unknown_event,
+)
 from prequential.learn.recipe import Recipe
 from prequential.plan import is_span
 from prequential.rng import derive, uniforms
@@ -32,7 +44,7 @@ class Inputs:
 
     def training(self, positions: Indices, event: int) -> Tensor:
         """Inputs as they are trained on: in the sequence's own training view, augmented."""
-        inputs = self.prepared(training_inputs(self.data, positions, self.crop_key(event)))
+        inputs = self.prepared(capabilities(self.data).training_inputs(positions, self.crop_key(event)))
         if self.augmentation is None:
             return inputs
         draws = draws_for(self.seed, event, len(inputs), self.augmentation.num_draws, self.device)
@@ -70,20 +82,26 @@ class Inputs:
         return torch.from_numpy(pairs).clamp(max=1 - 2.0**-24).to(self.device)
 
     def reads(self, events: Iterable[Event], first: int) -> Iterator[Read]:
-        """What a learner reads for these events, the first of which has number `first`."""
+        """What a learner reads for these events, the first of which has number `first`; not what own events read."""
         at_hand: tuple[int, int] | None = None
         for number, event in enumerate(events, first):
             match event:
-                case Predict(start, stop, False):
-                    at_hand = start, stop
-                    yield np.arange(start, stop), None
+                case Predict(start, stop, uniform):
+                    if not uniform:
+                        at_hand = start, stop
+                        yield np.arange(start, stop), None
                 case Train(indices):
                     at_hand = None
                     yield indices, self.crop_key(number)
-                case Calibrate(indices) if not is_span(indices, at_hand):
-                    yield indices, None
-                case Reinit() | ShrinkPerturb():
+                case Calibrate(indices):
+                    if not is_span(indices, at_hand):
+                        yield indices, None
+                case Reinit() | ShrinkPerturb() | OwnEvent():
                     at_hand = None
+                case Evaluate():
+                    pass
+                case _:
+                    raise unknown_event(event, f"event {number}")
 
     def crop_key(self, event: int) -> int:
         """What decides the sequence's own view of the inputs of a training step."""

@@ -14,7 +14,10 @@ from prequential.learn.prediction import Prediction
 
 class Learning(Protocol):
     """Who executes events, for one member or for many. It sees no future label, and is a pure function of the events it
-    was given. What is said of each member is a list, in the order of the members."""
+    was given. What is said of each member is a list, in the order of the members.
+
+    It has a method for each kind of event in `prequential.events.Event`; an `OwnEvent` brings its own.
+    """
 
     factory: Any
     width: float

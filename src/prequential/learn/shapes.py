@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
 
-from prequential.events import Calibrate, Predict, Train
+from prequential.events import Calibrate, Evaluate, OwnEvent, Predict, Reinit, ShrinkPerturb, Train, unknown_event
 from prequential.plan import Plan, is_span
 
 SURVEYED = 1 << 16
@@ -48,11 +48,19 @@ class Shapes:
                 case Train(indices):
                     batches[len(indices)] += 1
                     at_hand = None
-                case Predict(start, stop, False):
-                    predictions[stop - start] += 1
-                    at_hand = start, stop
-                case Calibrate(indices) if not is_span(indices, at_hand):
-                    predictions[len(indices)] += 1
+                case Predict(start, stop, uniform):
+                    if not uniform:
+                        predictions[stop - start] += 1
+                        at_hand = start, stop
+                case Calibrate(indices):
+                    if not is_span(indices, at_hand):
+                        predictions[len(indices)] += 1
+                case OwnEvent():
+                    at_hand = None
+                case Reinit() | ShrinkPerturb() | Evaluate():
+                    pass
+                case _:
+                    raise unknown_event(event, "an event of the plan")
         filled = {n: n if times >= COMMON else 1 << (n - 1).bit_length() for n, times in predictions.items()}
         times = Counter[int]()
         for number, size in filled.items():

@@ -6,6 +6,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from prequential.conditioning import INPUTS_SO_FAR
 from prequential.errors import PreqError
 from prequential.events import Evaluate, Event, Indices
 
@@ -16,6 +17,8 @@ class Method(Protocol):
     `events` is a pure function of its arguments and the settings: it may be called twice, from any
     thread, and gives the same events each time. What it yields for the first n positions must not
     depend on how many follow. `prequential.testing.check_method` checks all of this.
+
+    A method whose events look at inputs past the frontier has an attribute `conditioned_on`, "all inputs".
     """
 
     name: ClassVar[str]
@@ -50,6 +53,11 @@ class MethodDefaults:
     @property
     def calibration_rate_factor(self) -> float:
         return 1.0
+
+    @property
+    def conditioned_on(self) -> str:
+        """What its plans look at besides earlier labels: one of `prequential.conditioning.ORDER`."""
+        return INPUTS_SO_FAR
 
     @abstractmethod
     def events(self, length: int, seed: int) -> Iterator[Event]:

@@ -2,14 +2,18 @@
 
 A factory is any callable that returns a fresh `nn.Module`. It is called with those of the keywords
 `input_shape`, `num_classes` and `width` that it has parameters for; a class is a factory too.
+A model that looks at inputs past the label it predicts says so: it, a part of it or its factory has an attribute
+`conditioned_on`, "all inputs".
 To add a model, write such a function and list it in MODELS.
 """
 
 import inspect
+from functools import partial
 from typing import Any
 
 from torch import nn
 
+from prequential.conditioning import INPUTS_SO_FAR, widest
 from prequential.errors import PreqError, require_number
 from prequential.models.registry import MODELS, ModelFactory, find_factory, is_package_model, name_of, summary_of
 from prequential.models.weight_standardisation import standardise_weights
@@ -18,6 +22,7 @@ __all__ = [
     "MODELS",
     "ModelFactory",
     "build",
+    "conditioning_of",
     "find_factory",
     "is_package_model",
     "name_of",
@@ -57,6 +62,21 @@ def build(
     if not isinstance(model, nn.Module):
         raise PreqError(f"the model '{name}' returned a {type(model).__name__}, not an nn.Module")
     return model
+
+
+def conditioning_of(factory: str | ModelFactory, model: nn.Module) -> str:
+    """The widest of what a factory, the model it made and the parts of that declare by `conditioned_on`.
+
+    Example:
+        >>> conditioning_of("lenet", build("lenet", (1, 28, 28), 10))
+        'inputs up to the label'
+    """
+    made = find_factory(factory) if isinstance(factory, str) else factory
+    asked: list[object] = [made, *model.modules()]
+    while isinstance(made, partial):
+        made = made.func
+        asked.append(made)
+    return widest(*(getattr(each, "conditioned_on", INPUTS_SO_FAR) for each in asked))
 
 
 def _parameters(factory: ModelFactory) -> set[str]:

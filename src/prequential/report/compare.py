@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from prequential.conditioning import difference
 from prequential.errors import PreqError
 from prequential.measure import require_same_sequence
 from prequential.notebook import html_table, to_arrow, to_pandas
@@ -165,6 +166,9 @@ def _notes(runs: Sequence[Record], settings: Sequence[Setting]) -> list[str]:
     held = {_heldout_data(run) for run in runs if run.heldout is not None}
     if len(held) > 1:
         notes.append("held-out figures are of different held-out data: they cannot be compared with each other")
+    coded = [setting for setting in settings if setting.records[0].prequential]
+    if told := difference((setting.name, setting.records[0].conditioned_on) for setting in coded):
+        notes.append(told)
     keys: dict[str, list[str]] = {}
     for setting in settings:
         keys.setdefault(setting_of(setting.records[0]), []).append(setting.name)

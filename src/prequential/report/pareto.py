@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from prequential.errors import PreqError
 from prequential.files import writing
 from prequential.report.axes import literal
-from prequential.report.colours import FAINT, INK
+from prequential.report.colours import FAINT, GREY, INK
 from prequential.report.names import shortest
 from prequential.report.picture import picture
 from prequential.report.runs import Gathered, Point, front_of, places_of, shown_of
@@ -46,6 +47,8 @@ def plot_pareto(gathered: Gathered, path: str | Path, *, heldout: bool = False) 
     with picture(path, 5.4 * len(panels) + 0.6, 4.2) as figure:
         for number, which in enumerate(panels, start=1):
             _draw(figure.add_subplot(1, len(panels), number), gathered.points, heldout=which)
+        if gathered.told:
+            figure.supxlabel(textwrap.fill(literal(gathered.told), 90), fontsize=7, color=GREY, x=0.01, ha="left")
         figure.suptitle(f"{literal(first.data)} · {first.length:,} labels · {literal(names)}", fontsize=11)
     return path
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from prequential.conditioning import INPUTS_SO_FAR, difference
 from prequential.errors import PreqError
 from prequential.measure import sequence_of
 from prequential.methods import METHODS
 from prequential.pareto import pareto_front
+from prequential.report.names import shortest
 from prequential.runs.record import RECORD_FILE, Record, load
 
 MAIN_SETTINGS = {
@@ -47,6 +49,7 @@ class Point:
     """Of the held-out error: also those of a closing stage and of the evaluation."""
     heldout_error: float | None
     settings: dict[str, Any]
+    conditioned_on: str = INPUTS_SO_FAR
 
     def main_settings(self) -> dict[str, str]:
         """The settings people look at first, by their short names."""
@@ -64,6 +67,13 @@ class Gathered:
     points: list[Point]
     left_out: dict[str, list[str]]
     """For each reason the directories."""
+
+    @property
+    def told(self) -> str:
+        """One line about what codes were told, where that differs."""
+        coded = [point for point in self.points if point.nats is not None]
+        names = shortest([point.directory for point in coded])
+        return difference((name, point.conditioned_on) for name, point in zip(names, coded, strict=True))
 
     def front(self, *, heldout: bool = False) -> list[Point]:
         """The points that no other beats in both FLOPs and codelength (or held-out error), the cheapest first."""
@@ -231,4 +241,5 @@ def _point(record: Record) -> Point:
         heldout_flops=record.flops["code"] + record.flops["heldout"],
         heldout_error=None if record.heldout is None else record.heldout["error_rate"],
         settings={"width": record.model["width"], **record.seeds, **own},
+        conditioned_on=record.conditioned_on,
     )

@@ -30,7 +30,7 @@ class Facts:
     prequential: bool
     environment: dict[str, Any]
     conditioned_on: str
-    source: dict[str, Any] | None
+    source: Mapping[str, Any] | None
 
     def __post_init__(self) -> None:
         json.dumps(self.plain(), allow_nan=False)  # whatever cannot be written is noticed now

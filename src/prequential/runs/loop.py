@@ -5,8 +5,17 @@ from collections.abc import Callable
 import numpy as np
 
 from prequential.coding.labels import Labels
-from prequential.data.sequence import read_ahead
-from prequential.events import Calibrate, Evaluate, Predict, Reinit, ShrinkPerturb, Train
+from prequential.data.optional import capabilities
+from prequential.events import (
+    Calibrate,
+    Evaluate,
+    OwnEvent,
+    Predict,
+    Reinit,
+    ShrinkPerturb,
+    Train,
+    unknown_event,
+)
 from prequential.learn.learning import Learning
 from prequential.plan import Plan, blocks
 from prequential.runs.recorder import Recorder
@@ -26,7 +35,7 @@ def execute(
     called."""
     recorder.start_clock()
     upcoming = learner.inputs.reads(plan.events(recorder.num_events), recorder.num_events)
-    read_ahead(learner.data, upcoming)
+    capabilities(learner.data).read_ahead(upcoming)
     for number, event, batches in blocks(plan.events(recorder.num_events), recorder.num_events, learner.steps_at_once):
         match event:
             case Train():
@@ -47,6 +56,11 @@ def execute(
             case Evaluate():
                 recorder.fetch()
                 recorder.note_heldout(learner.evaluate())
+            case OwnEvent():
+                used = event.learns_from
+                event.execute(learner, labels.of(used) if len(used) else None, number)
+            case _:
+                raise unknown_event(event, f"event {number}")
         recorder.num_events = number + max(len(batches), 1)
         if recorder.pause_is_due():
             pause()

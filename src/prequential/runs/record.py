@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prequential.conditioning import INPUTS_SO_FAR
 from prequential.errors import PreqError
 from prequential.files import bytes_of, digest_of, read_array, write_array, write_atomically
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
@@ -68,8 +69,8 @@ class Record:
     """`code`, and apart from it `heldout`: closing stage and evaluation. None where torch cannot count."""
     seconds: float
     environment: dict[str, Any]
-    conditioned_on: str = "inputs up to the label"
-    """What a prediction may look at besides earlier labels."""
+    conditioned_on: str = INPUTS_SO_FAR
+    """What a prediction may look at besides earlier labels: the widest of plan, data and model."""
     source: dict[str, Any] | None = None
     """What `load_data` was asked for, where the data came from there."""
     path: Path | None = field(default=None, compare=False)

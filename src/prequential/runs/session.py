@@ -7,8 +7,10 @@ from typing import Any
 
 import torch
 
+from prequential.conditioning import widest
 from prequential.data.augment import require_fits
-from prequential.data.sequence import INPUTS_SO_FAR, DataSequence
+from prequential.data.optional import capabilities
+from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, whole_seed
 from prequential.events import Train
 from prequential.learn.environment import environment, find_device
@@ -20,7 +22,7 @@ from prequential.learn.learning import Learning
 from prequential.learn.recipe import Recipe
 from prequential.learn.shapes import Shapes
 from prequential.methods import Method, ReplayStreams
-from prequential.models import ModelFactory, name_of
+from prequential.models import ModelFactory, conditioning_of, name_of
 from prequential.plan import Plan
 from prequential.runs.facts import Facts
 from prequential.runs.record import OVER
@@ -139,7 +141,10 @@ def _make_learner(
 
 
 def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequence[int]) -> list[Facts]:
-    data = learner.data
+    data, optional = learner.data, capabilities(learner.data)
+    conditioned_on = widest(
+        plan.conditioned_on, optional.conditioned_on, conditioning_of(learner.factory, learner.model)
+    )
     model = {
         "name": name_of(learner.factory),
         "width": float(learner.width),
@@ -148,7 +153,7 @@ def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequ
     described = {
         "name": data.name,
         "input_shape": list(data.input_shape),
-        "training_view": getattr(data, "training_view", None),
+        "training_view": optional.training_view,
         **data.digests(),
         "heldout": None if data.heldout is None else data.heldout.digests(),
     }
@@ -163,8 +168,8 @@ def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequ
             num_classes=data.num_classes,
             prequential=plan.method.prequential,
             environment=environment(learner),
-            conditioned_on=getattr(data, "conditioned_on", INPUTS_SO_FAR),
-            source=getattr(data, "source", None),
+            conditioned_on=conditioned_on,
+            source=optional.source,
         )
         for recipe, seed, fingerprint in zip(recipes, seeds, learner.fingerprints(), strict=True)
     ]

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.events import Indices
@@ -263,7 +264,7 @@ def require_members(recipes: Sequence[Recipe], seeds: Sequence[int], data: DataS
     """Refuse a stack without members, or of a sequence that shows each run something else."""
     if not recipes or len(recipes) != len(seeds):
         raise PreqError(f"a stack needs a recipe and a seed for each member, got {len(recipes)} and {len(seeds)}")
-    if hasattr(data, "training_inputs") and getattr(data, "training_view", "its own") is not None:
+    if capabilities(data).training_differs:
         raise PreqError(
             f"'{data.name}' has its own view of the inputs for each run, and a stack shows all members the same; "
             "run its trials one by one"

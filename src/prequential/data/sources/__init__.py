@@ -65,11 +65,7 @@ def load(
         (60000, 10, (1, 28, 28), 10000)
     """
     data = open_source(name, order=order, order_seed=order_seed, data_dir=data_dir, **options)
-    scan = getattr(data, "without_broken", None)
-    if options.get("skip_broken") and scan is not None:
-        scanned: LoadedSequence = scan()
-        return scanned
-    return data
+    return data.without_broken() if options.get("skip_broken") else data
 
 
 def open_source(

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from prequential.conditioning import ALL_INPUTS
 from prequential.data.arrays import from_arrays
-from prequential.data.sequence import ALL_INPUTS, ArraySequence
+from prequential.data.sequence import ArraySequence
 from prequential.data.sources.request import Request
 from prequential.errors import PreqError, unknown_name
 

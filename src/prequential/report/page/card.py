@@ -27,7 +27,7 @@ def data_card(comparison: Comparison) -> Markup:
         "shape of an input": as_text(data.get("input_shape")),
         "order": "as given" if order is None else f"shuffled, order seed {order}",
         "held-out data": "none" if heldout is None else "yes, never charged",
-        "predictions look at": record.conditioned_on,
+        "predictions look at": "; ".join(sorted({r.conditioned_on for e in comparison.entries for r in e.records})),
     }
     if comparison.length < record.length:
         facts["labels compared"] = f"the first {comparison.length:,}"

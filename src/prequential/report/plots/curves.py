@@ -17,7 +17,7 @@ from prequential.report.plots.draw import draw_lines, limits, name_lines
 from prequential.report.plots.lines import Line, cumulative_lines, loss_lines
 from prequential.report.plots.loss import draw_loss
 from prequential.report.plots.options import Options
-from prequential.report.plots.words import band_note, note, title_of
+from prequential.report.plots.words import band_note, inputs_note, note, title_of
 
 
 def plot_curves(settings: Sequence[Setting], path: Path, options: Options) -> None:
@@ -32,7 +32,7 @@ def plot_curves(settings: Sequence[Setting], path: Path, options: Options) -> No
         _draw_codelength(right, settings, lines, scale)
         figure.suptitle(title_of([setting.outline for setting in settings]), fontsize=10)
         name_lines(figure, right, lines, [f"{line.name}  {_nats(line.end)}" for line in lines])
-        note(figure, f"Loss: {spans}.", band_note(settings))
+        note(figure, f"Loss: {spans}.", band_note(settings), inputs_note(settings))
 
 
 def _nats(value: float) -> str:

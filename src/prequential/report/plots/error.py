@@ -10,7 +10,7 @@ from prequential.report.plots.draw import name_lines
 from prequential.report.plots.lines import error_lines
 from prequential.report.plots.loss import draw_smoothed
 from prequential.report.plots.options import Options
-from prequential.report.plots.words import band_note, note, title_of
+from prequential.report.plots.words import band_note, inputs_note, note, title_of
 
 
 def plot_error(settings: Sequence[Setting], path: Path, options: Options) -> None:
@@ -25,4 +25,4 @@ def plot_error(settings: Sequence[Setting], path: Path, options: Options) -> Non
         spans = draw_smoothed(axes, settings, lines, options, guess, "next-step error rate [%]")
         figure.suptitle(title_of([setting.outline for setting in settings]), fontsize=10)
         name_lines(figure, axes, lines, [f"{line.name}  {line.end:.3g} %" for line in lines])
-        note(figure, f"Errors: {spans}; at the right, its last value.", band_note(settings))
+        note(figure, f"Errors: {spans}; at the right, its last value.", band_note(settings), inputs_note(settings))

@@ -16,7 +16,7 @@ from prequential.report.plots.draw import draw_lines, name_lines, num_told_apart
 from prequential.report.plots.lines import Line, loss_lines
 from prequential.report.plots.options import Options
 from prequential.report.plots.windows import windows
-from prequential.report.plots.words import band_note, note, title_of
+from prequential.report.plots.words import band_note, inputs_note, note, title_of
 
 POSITION = "position in the sequence [labels]"
 
@@ -31,7 +31,7 @@ def plot_loss(settings: Sequence[Setting], path: Path, options: Options) -> None
         spans = draw_loss(axes, settings, lines, options)
         figure.suptitle(title_of([setting.outline for setting in settings]), fontsize=10)
         name_lines(figure, axes, lines, [f"{line.name}  {line.end:.3g}" for line in lines])
-        note(figure, f"Loss: {spans}; at the right, its last value.", band_note(settings))
+        note(figure, f"Loss: {spans}; at the right, its last value.", band_note(settings), inputs_note(settings))
 
 
 def draw_loss(axes: Any, settings: Sequence[Setting], lines: Sequence[Line], options: Options) -> str:

@@ -13,7 +13,7 @@ from prequential.report.plots.draw import draw_lines, limits, name_lines, num_to
 from prequential.report.plots.lines import Line, loss_lines, regret_lines
 from prequential.report.plots.loss import POSITION, draw_loss
 from prequential.report.plots.options import Options
-from prequential.report.plots.words import band_note, note, signed, title_of
+from prequential.report.plots.words import band_note, inputs_note, note, signed, title_of
 
 
 def plot_regret(settings: Sequence[Setting], path: Path, options: Options) -> None:
@@ -31,7 +31,7 @@ def plot_regret(settings: Sequence[Setting], path: Path, options: Options) -> No
         texts = [_text(line, reference.name) for line in lines]
         name_lines(figure, right, lines, texts)
         outside = f"{above:,} of {len(lines):,} end above the picture" if above else ""
-        note(figure, f"Loss: {spans}.", band_note(settings), _reference_note(reference), outside)
+        note(figure, f"Loss: {spans}.", band_note(settings), _reference_note(reference), outside, inputs_note(settings))
 
 
 def _reference_note(reference: Reference) -> str:

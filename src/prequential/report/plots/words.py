@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from prequential.conditioning import difference
 from prequential.methods import METHODS
 from prequential.report.axes import literal
 from prequential.report.colours import GREY
@@ -39,6 +40,12 @@ def band_note(settings: Sequence[Setting]) -> str:
         return ""
     seeds = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
     return f"Lines: mean of {seeds} seeds; bands: ± one standard error of it."
+
+
+def inputs_note(settings: Sequence[Setting]) -> str:
+    """What codes were told, where that differs."""
+    told = difference((setting.name, setting.outline.conditioned_on) for setting in settings)
+    return literal(f"{told[:1].upper()}{told[1:]}")
 
 
 def signed(value: float) -> str:
