@@ -19,7 +19,7 @@ from prequential.data.shards import MappedSequence
 from prequential.errors import PreqError
 from prequential.learn.feed import Resident, make_feed
 from prequential.learn.inputs import Inputs
-from prequential.stack.learner import require_members
+from prequential.stack.recipe import require_members
 from prequential.testing import check_data
 
 from ..conftest import blobs

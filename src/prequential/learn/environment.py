@@ -122,3 +122,21 @@ def environment(learner: Learning) -> dict[str, Any]:
         "deterministic": learner.deterministic,
         "fallback": learner.fallback,
     }
+
+
+MATTERS = ("prequential", "torch", "numpy", "constriction", "device_name", "cuda", "cpu_capability", "platform")
+"""What the bits of a prediction, and of its code, may depend on."""
+
+
+def arithmetic(learner: Learning) -> dict[str, Any]:
+    """The environment of a code: that of a run, and the version of the range coder."""
+    return environment(learner) | {"constriction": importlib.metadata.version("constriction")}
+
+
+def unlike(there: dict[str, Any], learner: Learning) -> str:
+    """In brackets, what may make the arithmetic here differ from that of an encoder; nothing where all agrees."""
+    here = arithmetic(learner)
+    different = [
+        f"{name} {there.get(name)} there, {here[name]} here" for name in MATTERS if there.get(name) != here[name]
+    ]
+    return f" ({'; '.join(different)})" if different else ""

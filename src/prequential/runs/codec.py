@@ -1,6 +1,5 @@
 """Encode and decode: the same loop as a run, with a bitstream at the border that labels cross."""
 
-import importlib.metadata
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -17,9 +16,15 @@ from prequential.data.blind import InputsOnly
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
-from prequential.learn.environment import environment, find_num_threads, num_threads, repeatable, require_threads
+from prequential.learn.environment import (
+    arithmetic,
+    find_num_threads,
+    num_threads,
+    repeatable,
+    require_threads,
+    unlike,
+)
 from prequential.learn.execution import Execution
-from prequential.learn.learning import Learning
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
@@ -31,9 +36,6 @@ from prequential.runs.loop import execute
 from prequential.runs.progress import Listener
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import Session, make_session
-
-MATTERS = ("prequential", "torch", "numpy", "constriction", "device_name", "cuda", "cpu_capability", "platform")
-"""What the bits of a prediction may depend on."""
 
 
 def encode(
@@ -130,12 +132,8 @@ def _header(session: Session) -> dict[str, Any]:
         "plan": session.plan.digest(),
         "fingerprint": facts.model["fingerprint"],
         "device": str(learner.device),
-        "environment": _environment(learner),
+        "environment": arithmetic(learner),
     }
-
-
-def _environment(learner: Learning) -> dict[str, Any]:
-    return environment(learner) | {"constriction": importlib.metadata.version("constriction")}
 
 
 def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener]) -> Recorder:
@@ -182,9 +180,9 @@ def decode(
             _walk(session, labels, listeners)
             decoded = labels.labels()
     except PreqError as error:
-        raise PreqError(f"{error}{_because(header, session.learner)}") from None
+        raise PreqError(f"{error}{unlike(header['environment'], session.learner)}") from None
     if digest_of(decoded.astype("<u2").tobytes()) != header["labels"]:
-        why = _because(header, session.learner)
+        why = unlike(header["environment"], session.learner)
         raise PreqError(f"the decoded labels are not those that were encoded{why}")
     return decoded
 
@@ -228,7 +226,7 @@ def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFa
         raise PreqError("the plan differs from the encoder's; was the file made by another version?")
     if session.facts[0].model["fingerprint"] != header["fingerprint"]:
         raise PreqError(f"the model '{name}' is not the encoder's: other layers or other weights; is it the same code?")
-    if different := _because(header, session.learner):
+    if different := unlike(header["environment"], session.learner):
         warnings.warn(f"decoding may fail{different}", PreqWarning, stacklevel=3)
     return session
 
@@ -244,11 +242,3 @@ def _require_size(header: dict[str, Any], input_shape: tuple[int, ...]) -> None:
             f"the bitstream's header is damaged: '{wanted['name']}' of width {wanted['width']:g} has {count} "
             f"parameters, not {wanted['num_parameters']}"
         )
-
-
-def _because(header: dict[str, Any], learner: Learning) -> str:
-    here, there = _environment(learner), header["environment"]
-    differences = [
-        f"{name} {there.get(name)} there, {here[name]} here" for name in MATTERS if there.get(name) != here[name]
-    ]
-    return f" ({'; '.join(differences)})" if differences else ""

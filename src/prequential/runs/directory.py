@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from prequential.errors import PreqError, PreqWarning
-from prequential.files import digest_of, read_array, writing
+from prequential.files import digest_of, writing
 from prequential.learn.learning import Learning
-from prequential.runs.checkpoints import Checkpoint, Checkpoints, DamagedError, reading
+from prequential.runs.checkpoints import Checkpoints
 from prequential.runs.facts import Facts
-from prequential.runs.measured import COUNTERS, Contents, Measured
+from prequential.runs.measured import Contents, Measured
 from prequential.runs.record import ARRAYS, OVER, RECORD_FILE, Record, read_facts, require_no_run, write_facts
 from prequential.runs.record import load as load_record
 from prequential.runs.recorder import Recorder
+from prequential.runs.run_checkpoint import OtherMembersError, RunCheckpoint
 
 
 def stack_place(first: Path) -> Path:
@@ -43,10 +44,6 @@ def discard_stack(first: Path) -> None:
                 (place / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         place.rmdir()
-
-
-class OtherMembersError(Exception):
-    """A checkpoint of a stack that is not this one."""
 
 
 class MemberDirectory:
@@ -116,7 +113,7 @@ class RunDirectory:
                     found[number] = load_record(member.path)
         return found
 
-    def newest(self, missing: Sequence[int], learner_of: Callable[[Sequence[int]], Learning]) -> "RunCheckpoint | None":
+    def newest(self, missing: Sequence[int], learner_of: Callable[[Sequence[int]], Learning]) -> RunCheckpoint | None:
         """The newest whole checkpoint that has the missing members; None where the run has to begin anew.
 
         Args:
@@ -150,7 +147,7 @@ class RunDirectory:
             warnings.warn(note, PreqWarning, stacklevel=4)
         return found
 
-    def _require_same(self, checkpoint: "RunCheckpoint") -> None:
+    def _require_same(self, checkpoint: RunCheckpoint) -> None:
         for number, earlier in zip(checkpoint.numbers, checkpoint.facts, strict=True):
             member = self.members[number]
             member.require_same(earlier)
@@ -215,64 +212,3 @@ class RunDirectory:
         self._checkpoints.clear()
         if self._stacked:
             discard_stack(self.members[0].path)
-
-
-class RunCheckpoint(Checkpoint):
-    """The state of a run. `numbers` says which of the members that were asked for it has, in its order."""
-
-    learner: Learning
-    """Of these members, to be restored."""
-
-    def __init__(self, file: Path, names: Sequence[str]) -> None:
-        super().__init__(file)
-        with reading():
-            meta = self.meta if "members" in self.meta else _of_one_member(self.meta)
-            members = [str(name) for name in meta["members"]]
-            self.facts = [self.in_names_of_now(dict(facts)) for facts in meta["facts"]]
-            self._counters = dict(meta["counters"])
-            self._contents = [read_contents(contents) for contents in meta["contents"]]
-            self.evaluate: bool | None = meta["evaluate"]
-            told = [set(counters) for counters in self._counters["members"]]
-        sizes = {len(part) for part in (members, self.facts, self._contents, told)}
-        if len(sizes) > 1 or any(each != {*COUNTERS, "diverged"} for each in told):
-            raise DamagedError("it does not say where the run stood")
-        if not set(members) <= set(names):
-            raise OtherMembersError
-        self.numbers = [names.index(name) for name in members]
-
-    def require_arrays(self, paths: Sequence[Path | None]) -> None:
-        """Refuse arrays whose beginning is not what it was when the checkpoint was made."""
-        for path, contents in zip(paths, self._contents, strict=True):
-            if path is None:
-                continue
-            for name, (length, digest) in contents.items():
-                try:
-                    values = read_array(path / f"{name}.npy", length)
-                except PreqError as error:
-                    raise DamagedError(str(error)) from None
-                if digest_of(values.tobytes()) != digest:
-                    raise DamagedError(f"{name}.npy does not fit it")
-
-    def restore(self, recorder: Recorder) -> None:
-        """Put learner and recorder back to where they were."""
-        self.learner.restore(self.state)
-        recorder.go_back_to(self._counters, self._contents)
-
-
-def read_contents(described: dict[str, Any]) -> Contents:
-    """Length and fingerprint of each array, as a checkpoint describes them."""
-    return {name: (int(described[name][0]), str(described[name][1])) for name in ARRAYS}
-
-
-def _of_one_member(meta: dict[str, Any]) -> dict[str, Any]:
-    """What a checkpoint of format 1 says, which knew of one member only."""
-    counters = dict(meta["counters"])
-    seconds = counters.pop("seconds")
-    members = [counters | {"diverged": False}]
-    return {
-        "members": ["."],
-        "facts": [meta["facts"]],
-        "counters": {"seconds": seconds, "members": members},
-        "contents": [meta["contents"]],
-        "evaluate": None,
-    }

@@ -28,7 +28,8 @@ from prequential.runs.facts import Facts
 from prequential.runs.record import OVER
 from prequential.runs.recorder import Recorder
 from prequential.settings import settings_of
-from prequential.stack.learner import StackedLearner, require_members
+from prequential.stack.learner import StackedLearner
+from prequential.stack.recipe import require_members
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
-from prequential.errors import PreqError, PreqWarning
+from prequential.errors import PreqWarning
 from prequential.events import Indices
 from prequential.learn.capture import Tape
 from prequential.learn.feed import make_feed
 from prequential.learn.fresh import fingerprint_of, fresh_model
 from prequential.learn.functional import computing
-from prequential.learn.heldout import EVALUATION_SIZE
+from prequential.learn.heldout import losses_and_errors
 from prequential.learn.inputs import Inputs
 from prequential.learn.prediction import Prediction
 from prequential.learn.probe import probe_model
@@ -29,7 +28,7 @@ from prequential.models import ModelFactory, name_of
 from prequential.plan import is_span
 from prequential.stack.models import StackedModels
 from prequential.stack.programs import PredictProgram, TrainProgram
-from prequential.stack.recipe import require_alike
+from prequential.stack.recipe import require_alike, require_members
 from prequential.stack.state import require_same_shapes
 
 Program = TypeVar("Program", TrainProgram, PredictProgram)
@@ -87,11 +86,7 @@ class StackedLearner:
         self.model, self._fingerprints = fresh[0], [fingerprint_of(model) for model in fresh]
         self.probe(PROBED)
         self.models = StackedModels(
-            fresh,
-            recipes,
-            self.inputs,
-            rate_factor=calibration_rate_factor,
-            precision=precision,
+            fresh, recipes, self.inputs, rate_factor=calibration_rate_factor, precision=precision
         )
         self.models.probe(fresh, self.inputs.clean(np.zeros(PROBED, np.int64)), name_of(factory))
         self.num_steps = 0
@@ -183,23 +178,15 @@ class StackedLearner:
         """For each member, whether every averaged weight is a finite number."""
         return [bool(is_finite) for is_finite in self.models.averaged.finite().tolist()]
 
-    @torch.no_grad()
     def evaluate(self) -> list[dict[str, float]] | None:
         """Each member's mean loss and error rate on the held-out data, predicted as the sequence is."""
-        heldout = self.data.heldout
-        if heldout is None:
+        if self.data.heldout is None:
             return None
-        loss = torch.zeros(len(self), dtype=torch.float64, device=self.device)
-        errors = torch.zeros(len(self), dtype=torch.int64, device=self.device)
-        for start in range(0, len(heldout), EVALUATION_SIZE):
-            positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
-            labels = heldout.labels(positions).to(self.device)
-            logits = self.models.logits(self.inputs.prepared(heldout.inputs(positions)))
-            charged = self.models.prediction(logits).log_probabilities
-            loss -= charged.gather(2, labels[None, :, None].expand(len(self), -1, 1)).sum((1, 2))
-            errors += (charged.argmax(2) != labels).sum(1)
-        both = zip(loss.tolist(), errors.tolist(), strict=True)
-        return [{"loss": nats / len(heldout), "error_rate": wrong / len(heldout)} for nats, wrong in both]
+
+        def charged(stored: Tensor) -> Tensor:
+            return self.models.prediction(self.models.logits(self.inputs.prepared(stored))).log_probabilities
+
+        return losses_and_errors(self.data.heldout, charged, len(self), self.device)
 
     def state(self) -> dict[str, list[Tensor]]:
         """Everything the next event depends on, as copies: put back by `restore`."""
@@ -258,14 +245,3 @@ class StackedLearner:
         finally:
             self._put_back(state)
         return True
-
-
-def require_members(recipes: Sequence[Recipe], seeds: Sequence[int], data: DataSequence) -> None:
-    """Refuse a stack without members, or of a sequence that shows each run something else."""
-    if not recipes or len(recipes) != len(seeds):
-        raise PreqError(f"a stack needs a recipe and a seed for each member, got {len(recipes)} and {len(seeds)}")
-    if capabilities(data).training_differs:
-        raise PreqError(
-            f"'{data.name}' has its own view of the inputs for each run, and a stack shows all members the same; "
-            "run its trials one by one"
-        )

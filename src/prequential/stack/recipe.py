@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from prequential.data.optional import capabilities
+from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.learn import functional
 from prequential.learn.recipe import Recipe
@@ -70,3 +72,14 @@ def require_alike(recipes: Sequence[Recipe]) -> None:
 
 def _shown(value: object) -> str:
     return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
+
+
+def require_members(recipes: Sequence[Recipe], seeds: Sequence[int], data: DataSequence) -> None:
+    """Refuse a stack without members, or of a sequence that shows each run something else."""
+    if not recipes or len(recipes) != len(seeds):
+        raise PreqError(f"a stack needs a recipe and a seed for each member, got {len(recipes)} and {len(seeds)}")
+    if capabilities(data).training_differs:
+        raise PreqError(
+            f"'{data.name}' has its own view of the inputs for each run, and a stack shows all members the same; "
+            "run its trials one by one"
+        )
