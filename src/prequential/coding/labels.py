@@ -24,11 +24,28 @@ HIDDEN = -1
 CHECKED_TOGETHER = 1024
 
 
+class Predictor(Protocol):
+    """What is said of a span before its labels are known: one label at a time or, the fast case, all at once.
+
+    Where `rows` gives None, `row` and `tell` are called in turns, once for each label in order: a prediction may need
+    the label before. Scorer, encoder and decoder call them alike, so it must be a pure function of what it was told.
+    """
+
+    def rows(self) -> Tensor | None:
+        """Log-probabilities (float64) of every label of the span, a row for each, if none needs the label before."""
+
+    def row(self) -> Tensor:
+        """Log-probabilities (float64) of the next label."""
+
+    def tell(self, label: int) -> None:
+        """The label that `row` was about."""
+
+
 class Labels(Protocol):
     """Labels that appear as the run goes. Spans are revealed once, in order."""
 
-    def reveal(self, start: int, stop: int, log_probabilities: Tensor) -> Tensor:
-        """The labels of a span, given what was predicted for it."""
+    def reveal(self, start: int, stop: int, predictor: Predictor) -> Tensor:
+        """The labels of a span, given who predicts them."""
 
     def of(self, indices: Indices) -> Tensor:
         """Revealed labels at these positions; any other position is a mistake of the plan."""
@@ -75,9 +92,20 @@ class Scorer(_Revealed):
             raise PreqError(f"'{self._data.name}' has no labels; they can be decoded, not scored")
         return labels
 
-    def reveal(self, start: int, stop: int, log_probabilities: Tensor) -> Tensor:
+    def reveal(self, start: int, stop: int, predictor: Predictor) -> Tensor:
         self._advance(start, stop)
-        return self._read(np.arange(start, stop)) if self._on_device is None else self._on_device[start:stop]
+        labels = self._read(np.arange(start, stop)) if self._on_device is None else self._on_device[start:stop]
+        rows = predictor.rows()
+        if rows is None:
+            for label in labels.tolist():
+                self._charge(labels.new_tensor([label]), predictor.row()[None])
+                predictor.tell(label)
+        else:
+            self._charge(labels, rows)
+        return labels
+
+    def _charge(self, labels: Tensor, rows: Tensor) -> None:
+        """Do what a label costs; a scorer leaves that to whoever records it."""
 
     def of(self, indices: Indices) -> Tensor:
         self._require_revealed(indices)
@@ -101,11 +129,9 @@ class Encoder(Scorer):
         super().__init__(data, device)
         self.coder = RangeEncoder()
 
-    def reveal(self, start: int, stop: int, log_probabilities: Tensor) -> Tensor:
-        labels = super().reveal(start, stop, log_probabilities)
-        if bool(log_probabilities.isfinite().any(dim=1).all()):  # a diverged prediction has no code
-            self.coder.write(labels.cpu().numpy(), log_probabilities.exp().cpu().numpy())
-        return labels
+    def _charge(self, labels: Tensor, rows: Tensor) -> None:
+        if bool(rows.isfinite().any(dim=1).all()):  # a diverged prediction has no code
+            self.coder.write(labels.cpu().numpy(), rows.exp().cpu().numpy())
 
 
 class Decoder(_Revealed):
@@ -120,15 +146,23 @@ class Decoder(_Revealed):
         self._labels = torch.full((length,), HIDDEN, device=device)
         self._coder, self._checks = RangeDecoder(payload), checks
 
-    def reveal(self, start: int, stop: int, log_probabilities: Tensor) -> Tensor:
+    def reveal(self, start: int, stop: int, predictor: Predictor) -> Tensor:
         self._advance(start, stop)
-        if not bool(log_probabilities.isfinite().any(dim=1).all()):
-            raise PreqError("the prediction is not finite here, as it was when encoding")
-        labels = self._coder.read(log_probabilities.exp().cpu().numpy())
-        self._labels[start:stop] = torch.from_numpy(labels).to(self._labels)
+        rows = predictor.rows()
+        if rows is None:
+            for position in range(start, stop):
+                self._labels[position] = label = int(self._read(predictor.row()[None])[0])
+                predictor.tell(label)
+        else:
+            self._labels[start:stop] = torch.from_numpy(self._read(rows)).to(self._labels)
         for block in range(start // CHECKED_TOGETHER, stop // CHECKED_TOGETHER):
             self._check(block)
         return self._labels[start:stop]
+
+    def _read(self, rows: Tensor) -> NDArray[np.int32]:
+        if not bool(rows.isfinite().any(dim=1).all()):
+            raise PreqError("the prediction is not finite here, as it was when encoding")
+        return self._coder.read(rows.exp().cpu().numpy())
 
     def of(self, indices: Indices) -> Tensor:
         self._require_revealed(indices)

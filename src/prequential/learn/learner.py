@@ -42,7 +42,6 @@ class Learner:
     engine = "eager"
     compiled = False
     fallback: str | None = None
-    """What it was asked to do and could not, and why."""
     steps_at_once = 1
     """How many training steps it likes to be given together."""
 
@@ -126,6 +125,9 @@ class Learner:
     def predict_uniformly(self, start: int, stop: int) -> Prediction:
         """Probability 1/C for every class."""
         return Prediction.uniform(stop - start, self.data.num_classes, self.device)
+
+    def observe(self, start: int, stop: int, labels: Tensor) -> None:
+        """It learns by events alone."""
 
     @torch.no_grad()
     def calibrate(self, indices: Indices, labels: Tensor) -> None:
@@ -220,7 +222,7 @@ class Learner:
         return tensors
 
     def close(self) -> None:
-        """Let go of what only speed needed."""
+        """Nothing is held that only speed needed."""
 
     def _forget(self) -> None:
         """The logits of the last prediction are of no use any more."""

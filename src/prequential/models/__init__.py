@@ -11,6 +11,7 @@ import inspect
 from functools import partial
 from typing import Any
 
+import torch
 from torch import nn
 
 from prequential.conditioning import INPUTS_SO_FAR, widest
@@ -23,6 +24,7 @@ __all__ = [
     "ModelFactory",
     "build",
     "conditioning_of",
+    "count_parameters",
     "find_factory",
     "is_package_model",
     "name_of",
@@ -77,6 +79,20 @@ def conditioning_of(factory: str | ModelFactory, model: nn.Module) -> str:
         made = made.func
         asked.append(made)
     return widest(*(getattr(each, "conditioned_on", INPUTS_SO_FAR) for each in asked))
+
+
+def count_parameters(
+    factory: str | ModelFactory, input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0
+) -> int:
+    """How many numbers such a model has; no memory is given to them.
+
+    Example:
+        >>> count_parameters("lenet", (1, 28, 28), 10)
+        61706
+    """
+    with torch.device("meta"):
+        model = build(factory, input_shape, num_classes, width=width)
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _parameters(factory: ModelFactory) -> set[str]:

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from prequential.coding.container import Container
@@ -16,26 +15,18 @@ from prequential.data.blind import InputsOnly
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
-from prequential.learn.environment import (
-    arithmetic,
-    find_num_threads,
-    num_threads,
-    repeatable,
-    require_threads,
-    unlike,
-)
-from prequential.learn.execution import Execution
-from prequential.learn.randomness import seeded
+from prequential.learn.environment import arithmetic, require_threads, unlike
+from prequential.learn.execution import ENGINES, Execution
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
 from prequential.methods.rebuild import method_from_settings
-from prequential.models import ModelFactory, build, is_package_model, name_of
+from prequential.models import ModelFactory, count_parameters, is_package_model, name_of
 from prequential.names_of_before import hint
 from prequential.presets import recipe_from_settings
 from prequential.runs.loop import execute
 from prequential.runs.progress import Listener
 from prequential.runs.recorder import Recorder
-from prequential.runs.session import Session, make_session
+from prequential.runs.session import LearnerFactory, Session, make_session
 
 
 def encode(
@@ -52,6 +43,7 @@ def encode(
     precision: str = "auto",
     threads: int | str | None = None,
     listeners: Iterable[Listener] = (),
+    learner: LearnerFactory | None = None,
 ) -> bytes:
     """The labels as a bitstream of about the codelength, from which `decode` gets them back.
 
@@ -76,6 +68,7 @@ def encode(
         width=width,
         device=device,
         execution=_execution(engine, precision),
+        learner=learner,
     )[0]
 
 
@@ -98,7 +91,7 @@ def encode_and_score(
     if data.num_classes > MOST_CLASSES:
         raise PreqError(f"a bitstream holds at most {MOST_CLASSES} classes, the data has {data.num_classes}")
     labels = Encoder(data, session.learner.device)
-    with num_threads(find_num_threads(threads, session.learner)):
+    with session.at_work(session.learner, threads):
         header = _header(session)
         recorder = _walk(session, labels, listeners)
     (measured,) = recorder.members
@@ -137,14 +130,8 @@ def _header(session: Session) -> dict[str, Any]:
 
 
 def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener]) -> Recorder:
-    learner = session.learner
-    recorder = Recorder(session.plan, learner.data.num_classes)
-    heard = [list(listeners)]
-    with seeded(session.seeds[0], "run", 0, learner.device), repeatable(learner):
-        try:
-            execute(session.plan, learner, labels, recorder, lambda: recorder.report((), heard))
-        finally:
-            learner.close()
+    recorder, heard = Recorder(session.plan, session.learner.data.num_classes), [list(listeners)]
+    execute(session.plan, session.learner, labels, recorder, lambda: recorder.report((), heard))
     recorder.report((), heard)
     return recorder
 
@@ -156,6 +143,7 @@ def decode(
     *,
     device: str | None = None,
     listeners: Iterable[Listener] = (),
+    learner: LearnerFactory | None = None,
 ) -> NDArray[np.int64]:
     """The labels of a bitstream, in sequence order.
 
@@ -164,6 +152,7 @@ def decode(
         data: the inputs, in the order they were encoded in; its labels are never looked at.
         make_model: the model, where it is not one of the package: code is never imported because a file names it.
         device: where to decode, if not on the encoder's device.
+        learner: the encoder's own learner, where it had one.
 
     Raises:
         PreqError: if the file is damaged, the inputs or the model are not the encoder's, or the
@@ -173,10 +162,11 @@ def decode(
     header = checked(container.header)
     if len(header["checks"]) != -(-header["length"] // CHECKED_TOGETHER):
         raise PreqError(f"the bitstream's header is damaged: {len(header['checks'])} is not its number of checks")
-    session = _rebuild(header, InputsOnly(data, header["num_classes"]), make_model, device or header["device"])
+    blind = InputsOnly(data, header["num_classes"])
+    session = _rebuild(header, blind, make_model, device or header["device"], learner)
     labels = Decoder(header["length"], session.learner.device, container.payload, header["checks"])
     try:
-        with num_threads(header["environment"]["threads"]):
+        with session.at_work(session.learner, header["environment"]["threads"]):
             _walk(session, labels, listeners)
             decoded = labels.labels()
     except PreqError as error:
@@ -187,7 +177,13 @@ def decode(
     return decoded
 
 
-def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFactory | None, device: str) -> Session:
+def _rebuild(
+    header: dict[str, Any],
+    data: InputsOnly,
+    make_model: str | ModelFactory | None,
+    device: str,
+    learner: LearnerFactory | None,
+) -> Session:
     if len(data) != header["length"]:
         raise PreqError(f"the bitstream is about {header['length']} labels, the data has {len(data)} inputs")
     if data.digests()["inputs"] != header["data"]["inputs"]:
@@ -210,6 +206,11 @@ def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFa
     if make_model is None:
         _require_size(header, data.input_shape)
     there = header["environment"]
+    engine, precision = there.get("engine", "eager"), there.get("precision", "fp32")
+    if learner is not None:
+        engine = precision = "auto"  # a learner of one's own knows its own
+    elif engine not in ENGINES:
+        raise PreqError(f"the bitstream was made by a learner of its own ('{engine}'); give it again (learner=)")
     session = make_session(
         make_model or name,
         data,
@@ -219,8 +220,9 @@ def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFa
         plan_seed=header["seeds"]["plan_seed"],
         width=header["model"]["width"],
         device=device,
-        execution=_execution(there.get("engine", "eager"), there.get("precision", "fp32")),
+        execution=_execution(engine, precision),
         evaluate=False,
+        learner=learner,
     )
     if session.plan.digest(header["num_events"]) != header["plan"]:
         raise PreqError("the plan differs from the encoder's; was the file made by another version?")
@@ -234,9 +236,7 @@ def _rebuild(header: dict[str, Any], data: InputsOnly, make_model: str | ModelFa
 def _require_size(header: dict[str, Any], input_shape: tuple[int, ...]) -> None:
     """Count the model's parameters before memory is given to them."""
     wanted = header["model"]
-    with torch.device("meta"):
-        model = build(wanted["name"], input_shape, header["num_classes"], width=wanted["width"])
-    count = sum(p.numel() for p in model.parameters())
+    count = count_parameters(wanted["name"], input_shape, header["num_classes"], width=wanted["width"])
     if count != wanted["num_parameters"]:
         raise PreqError(
             f"the bitstream's header is damaged: '{wanted['name']}' of width {wanted['width']:g} has {count} "

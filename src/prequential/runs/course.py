@@ -8,9 +8,7 @@ from pathlib import Path
 
 from prequential.coding.labels import Scorer
 from prequential.errors import PreqError, require_number
-from prequential.learn.environment import find_num_threads, num_threads, repeatable
 from prequential.learn.learning import Learning
-from prequential.learn.randomness import seeded
 from prequential.lock import DirectoryLock
 from prequential.runs.directory import RunDirectory
 from prequential.runs.live import ProgressFile
@@ -171,14 +169,7 @@ def _go(
                 tell_end(listeners, records[number])
         return records
 
-    with (
-        contextlib.closing(recorder),
-        contextlib.closing(learner),
-        num_threads(find_num_threads(begun.threads, learner)),
-        seeded(session.seeds[0], "run", 0, learner.device),
-        repeatable(learner),
-        StopRequest() as stop,
-    ):
+    with contextlib.closing(recorder), session.at_work(learner, begun.threads), StopRequest() as stop:
         try:
             for number, member, listeners in zip(numbers, recorder.members, heard, strict=True):
                 tell_begin(listeners, session.facts[number].plain(), member.progress(recorder.seconds))

@@ -46,7 +46,9 @@ def execute(
             case Predict(start, end, uniform):
                 predict = learner.predict_uniformly if uniform else learner.predict
                 prediction = predict(start, end)
-                recorder.add(start, prediction, labels.reveal(start, end, prediction.log_probabilities))
+                found = labels.reveal(start, end, prediction)
+                recorder.add(start, prediction, found)
+                learner.observe(start, end, found)
             case Calibrate(indices):
                 learner.calibrate(indices, labels.of(indices))
             case Reinit():

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from prequential.learn.prediction import Prediction
+from prequential.learn.prediction import Prediction, Stepwise
 from prequential.plan import Plan
 from prequential.runs.measured import Contents, Measured
 from prequential.runs.progress import Listener, Progress, Pruned, tell
@@ -95,7 +95,7 @@ class Recorder:
     def _stop_clock(self) -> None:
         self._earlier, self._started = self.seconds, None
 
-    def add(self, start: int, prediction: Prediction, labels: Tensor) -> None:
+    def add(self, start: int, prediction: Prediction | Stepwise, labels: Tensor) -> None:
         """Note a prediction and the labels it was about. Where there are several members, they come first."""
         charged, uncalibrated = prediction.log_probabilities, prediction.uncalibrated
         if charged.dim() == 2:

@@ -13,7 +13,7 @@ from prequential.models import ModelFactory
 from prequential.runs.course import Interrupted, Keeping
 from prequential.runs.progress import Listener
 from prequential.runs.record import Record
-from prequential.runs.session import make_session
+from prequential.runs.session import LearnerFactory, make_session
 
 __all__ = ["Interrupted", "run", "run_stack"]
 
@@ -37,6 +37,7 @@ def run(
     resume: bool = False,
     checkpoint_seconds: float = 60.0,
     listeners: Iterable[Listener] = (),
+    learner: LearnerFactory | None = None,
 ) -> Record:
     """Learn a sequence from front to back and measure the code it gives.
 
@@ -59,6 +60,8 @@ def run(
         resume: go on with the run in `out` where its last checkpoint left it; a finished one is returned.
         checkpoint_seconds: how often the state is saved into `out`.
         listeners: called with `Progress` a few times a second, such as `track("tensorboard", directory)`.
+        learner: who executes the plan's events, in place of the package's learners: a class or function that takes what
+            `prequential.learn.learner.Learner` takes and gives a `prequential.learn.learning.Learning`.
 
     Returns:
         The record, with status "finished", "diverged" if a label had no finite codelength, or "pruned" if a
@@ -87,6 +90,7 @@ def run(
         width=width,
         device=device,
         execution=Execution(engine=engine, precision=precision, compiled=compiled, deterministic=deterministic),
+        learner=learner,
     )
     return keeping.run(session, threads, (), [list(listeners)])[0]
 

@@ -1,6 +1,7 @@
 """Everything a run needs, of one member or of many, built and checked before any work is done."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,12 +14,13 @@ from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, whole_seed
 from prequential.events import Train
-from prequential.learn.environment import environment, find_device
+from prequential.learn.environment import environment, find_device, find_num_threads, num_threads, repeatable
 from prequential.learn.estimate import flops_of
 from prequential.learn.execution import Execution
 from prequential.learn.graph import GraphLearner
 from prequential.learn.learner import Learner
 from prequential.learn.learning import Learning
+from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.learn.shapes import Shapes
 from prequential.methods import Method, ReplayStreams
@@ -30,6 +32,9 @@ from prequential.runs.recorder import Recorder
 from prequential.settings import settings_of
 from prequential.stack.learner import StackedLearner
 from prequential.stack.recipe import require_members
+
+LearnerFactory = Callable[..., Learning]
+"""Makes a learner: called as the class `Learner` is, by its own arguments."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,18 @@ class Session:
         if list(numbers) == list(range(len(self.seeds))):
             return self.learner
         return self._learner_of([self.recipes[n] for n in numbers], [self.seeds[n] for n in numbers])
+
+    @contextmanager
+    def at_work(self, learner: Learning, threads: int | str | None) -> Iterator[None]:
+        """Inside, a learner of this session can execute events: with its threads, its determinism, and a generator that
+        nothing outside disturbs. Afterwards it lets go of what only speed needed."""
+        with (
+            closing(learner),
+            num_threads(find_num_threads(threads, learner)),
+            seeded(self.seeds[0], "run", 0, learner.device),
+            repeatable(learner),
+        ):
+            yield
 
     def results(self, numbers: Sequence[int], learner: Learning, recorder: Recorder) -> list[dict[str, Any]]:
         """What the record of each of these members says of its settings and of how the run went."""
@@ -82,6 +99,7 @@ def make_session(
     execution: Execution | None = None,
     evaluate: bool = True,
     stacked: bool = False,
+    learner: LearnerFactory | None = None,
 ) -> Session:
     """Check what was given and build plan and learner.
 
@@ -89,7 +107,7 @@ def make_session(
         recipes, seeds: one for each member; there is one, or the members are `stacked`.
         evaluate: whether held-out data, where there is any, is evaluated at the end.
         stacked: whether the stacked learner does the tensor work.
-        make_model, data, method, plan_seed, width, device, execution: as in `run`.
+        make_model, data, method, plan_seed, width, device, execution, learner: as in `run`.
 
     Raises:
         PreqError: for any mistake; nothing was written.
@@ -105,13 +123,12 @@ def make_session(
     if not method.prequential and data.heldout is None:
         raise PreqError(f"{method.name} measures only held-out data, and there is none; give heldout=(inputs, labels)")
     settings = {"calibration_rate_factor": method.calibration_rate_factor, "width": width}
-    make = partial(
-        _make_learner, plan, execution or Execution(), find_device(device), make_model, data, settings, stacked
-    )
-    learner = make(chosen, seeds)
+    parts = make_model, data, settings, stacked, learner
+    make = partial(_make_learner, plan, execution or Execution(), find_device(device), *parts)
+    made = make(chosen, seeds)
     first_batch = next((event.indices for event in plan.events() if isinstance(event, Train)), [0, 0])
-    learner.probe(len(first_batch))
-    return Session(plan, learner, chosen, seeds, _facts(plan, learner, chosen, seeds), make)
+    made.probe(len(first_batch))
+    return Session(plan, made, chosen, seeds, _facts(plan, made, chosen, seeds), make)
 
 
 def _make_learner(
@@ -122,6 +139,7 @@ def _make_learner(
     data: DataSequence,
     settings: dict[str, Any],
     stacked: bool,
+    own: LearnerFactory | None,
     recipes: Sequence[Recipe],
     seeds: Sequence[int],
 ) -> Learning:
@@ -136,6 +154,8 @@ def _make_learner(
         compiled = bool(found.compiled)
         return StackedLearner(make_model, data, recipes, seeds=seeds, compiled=compiled, **settings)
     (recipe,), (seed,) = recipes, seeds
+    if own is not None:
+        return own(make_model, data, recipe, seed=seed, **settings)
     if shapes is None:
         return Learner(make_model, data, recipe, seed=seed, **settings)
     return GraphLearner(make_model, data, recipe, seed=seed, shapes=shapes, compiled=bool(found.compiled), **settings)

@@ -153,6 +153,9 @@ class StackedLearner:
         rows = flat.log_probabilities.expand(len(self), -1, -1)
         return Prediction(rows, rows, flat.temperature.expand(len(self)))
 
+    def observe(self, start: int, stop: int, labels: Tensor) -> None:
+        """It learns by events alone."""
+
     @torch.no_grad()
     def calibrate(self, indices: Indices, labels: Tensor) -> None:
         """One gradient step on every β; the logits of the prediction just made are used again."""
