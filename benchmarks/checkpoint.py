@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 import prequential as pq
+from prequential.data.optional import capabilities
 from prequential.methods import Method
 from prequential.plan import Plan
 from prequential.runs.directory import RunDirectory
@@ -36,7 +37,7 @@ def save_seconds(model: str) -> float:
     data = pq.load_data("mnist").without_heldout()
     session = make_session(model, data, None, [None], [0])
     with tempfile.TemporaryDirectory() as folder:
-        recorder = Recorder(session.plan, data.num_classes, [Path(folder)])
+        recorder = Recorder(session.plan, capabilities(data).target, [Path(folder)])
         home = RunDirectory([Path(folder)], session.facts, stacked=False, evaluate=True, every_seconds=60.0)
         times = []
         for number in range(10):

@@ -8,7 +8,7 @@ import argparse
 import numpy as np
 
 import prequential as pq
-from prequential.simple_codes import frequency_code, previous_label_code, uniform_code
+from prequential.targets.simple_codes import frequency_code, previous_label_code, uniform_code
 
 
 def main() -> None:

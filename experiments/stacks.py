@@ -84,13 +84,13 @@ def largest_difference(model: Any, alone: Any, kind: type[Learner], streams: int
     plan = Plan(method, length)
     common: dict[str, Any] = {"dtype": torch.float64, "calibration_rate_factor": method.calibration_rate_factor}
     stack = StackedLearner(model, data, recipes, seeds=seeds, **common)
-    stacked = Recorder(plan, data.num_classes, [None] * MEMBERS)
+    stacked = Recorder(plan, data.target, [None] * MEMBERS)
     execute(plan, stack, Scorer(data, stack.device), stacked)
     worst = 0.0
     for member, recipe, seed in zip(stacked.members, recipes, seeds, strict=True):
         learner = kind(alone, data, recipe, seed=seed, **common)
         learner.probe(32)
-        recorder = Recorder(plan, data.num_classes)
+        recorder = Recorder(plan, data.target)
         execute(plan, learner, Scorer(data, learner.device), recorder)
         worst = max(worst, float(np.abs(member.arrays()["nats"] - recorder.members[0].arrays()["nats"]).max()))
     return worst, statistics.mean(member.total_nats for member in stacked.members)

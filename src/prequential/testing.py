@@ -16,12 +16,14 @@ import torch
 from prequential.conditioning import ORDER
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence, to_network_input
+from prequential.errors import PreqError
 from prequential.events import Event, Predict
 from prequential.learn.probe import require_logits
 from prequential.learn.randomness import seeded
 from prequential.methods import Method
 from prequential.models import ModelFactory, build, name_of
 from prequential.plan import Plan
+from prequential.targets import Classes
 
 
 def check_method(method: Method, lengths: Sequence[int] = (64, 97, 128, 300), seed: int = 0) -> None:
@@ -65,7 +67,7 @@ def check_data(data: DataSequence) -> None:
     assert tuple(together.shape) == (len(positions), *data.input_shape), f"inputs have shape {tuple(together.shape)}"
     assert labels.dtype == torch.int64, f"labels are {labels.dtype}, not int64"
     assert tuple(labels.shape) == (len(positions),), f"labels have shape {tuple(labels.shape)}"
-    assert 0 <= int(labels.min()) <= int(labels.max()) < data.num_classes, "labels lie outside the class range"
+    assert _holds(data, labels), "labels lie outside the class range"
     assert torch.isfinite(to_network_input(together).double()).all(), "inputs hold NaN or infinity"
     assert torch.equal(together, data.inputs(positions)), "reading inputs twice gives different values"
     backwards = data.inputs(positions[::-1].copy())
@@ -79,7 +81,8 @@ def check_data(data: DataSequence) -> None:
     _check_capabilities(data, positions, together)
     if data.heldout is not None:
         assert data.heldout.input_shape == data.input_shape, "held-out inputs have another shape"
-        assert data.heldout.num_classes == data.num_classes, "held-out data has other classes"
+        same = capabilities(data.heldout).target == capabilities(data).target
+        assert same, "held-out data has other classes"
         check_data(data.heldout)
 
 
@@ -110,13 +113,22 @@ def _check_capabilities(data: DataSequence, positions: np.ndarray, inputs: torch
         assert json.loads(text) == dict(more.source), f"source holds what JSON cannot hold: {text}"
 
 
-def check_model(factory: str | ModelFactory, input_shape: tuple[int, ...], num_classes: int) -> None:
+def _holds(data: DataSequence, labels: torch.Tensor) -> bool:
+    """Whether these are targets of the sequence's kind."""
+    try:
+        capabilities(data).target.require(labels.numpy())
+    except PreqError:
+        return False
+    return True
+
+
+def check_model(factory: str | ModelFactory, input_shape: tuple[int, ...], output_size: int) -> None:
     """A factory gives seeded, fresh models whose predictions do not depend on the rest of the batch."""
     name = name_of(factory)
     models = []
     for _ in range(2):
         with seeded(0, "check", 0):
-            models.append(build(factory, input_shape, num_classes))
+            models.append(build(factory, input_shape, output_size))
     first, second = models
     assert first is not second, f"{name}: the factory returned the same object twice; make a fresh one"
     for (key, mine), other in zip(first.state_dict().items(), second.state_dict().values(), strict=True):
@@ -124,7 +136,7 @@ def check_model(factory: str | ModelFactory, input_shape: tuple[int, ...], num_c
     with seeded(0, "check inputs", 0):
         inputs = torch.randn(4, *input_shape)
     first.eval()
-    require_logits(first, inputs, num_classes, name)
+    require_logits(first, inputs, Classes(output_size), name)
     with torch.no_grad():
         together = first(inputs)
         assert torch.equal(together, first(inputs)), f"{name}: two predictions of one input differ"

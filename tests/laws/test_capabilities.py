@@ -20,6 +20,7 @@ from prequential.errors import PreqError
 from prequential.learn.feed import Resident, make_feed
 from prequential.learn.inputs import Inputs
 from prequential.stack.recipe import require_members
+from prequential.targets import Classes
 from prequential.testing import check_data
 
 from ..conftest import blobs
@@ -150,7 +151,7 @@ def test_a_stack_takes_what_looks_the_same_to_all_members(members: Any, is_refus
 
 def test_a_decoder_has_what_the_sequence_has() -> None:
     data: Any = type("Own", (Foreign,), MEMBERS)()
-    blind = InputsOnly(data, 3)
+    blind = InputsOnly(data, Classes(3))
     for name in ("source", "conditioned_on", "training_view", "training_differs", "reads_slowly"):
         assert getattr(blind, name) == getattr(capabilities(data), name)
     assert torch.equal(blind.training_inputs(POSITIONS, 2), -data.inputs(POSITIONS))

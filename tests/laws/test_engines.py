@@ -19,7 +19,7 @@ from prequential.data import ArraySequence
 from prequential.data.augment import DeviceDraws, augmentation_key, draws_for
 from prequential.errors import PreqError, PreqWarning
 from prequential.events import Event, Predict, Reinit, Train
-from prequential.learn import capture, functional, programs
+from prequential.learn import capture, classes, programs
 from prequential.learn.execution import Execution
 from prequential.learn.feed import Resident, Streamed, make_feed
 from prequential.learn.graph import GraphLearner
@@ -172,7 +172,7 @@ def test_a_graph_run_goes_on_after_any_event_to_the_bit(mnist: ArraySequence) ->
 
     def begun(state: Any = None, counters: Any = None) -> tuple[Any, Recorder, Scorer]:
         learner = GraphLearner("lenet", data, pq.Recipe(), seed=0, shapes=Shapes.of(plan))
-        recorder, labels = Recorder(plan, 10), Scorer(data, learner.device)
+        recorder, labels = Recorder(plan, data.target), Scorer(data, learner.device)
         if state is not None:
             learner.restore(state)
             recorder.num_events, labels.frontier = counters
@@ -341,8 +341,8 @@ def test_filling_does_not_calibrate(count: int, filling: int, beta: float, seed:
     logits = torch.randn(count + filling, 3, generator=generator)
     labels = torch.randint(0, 3, (count + filling,), generator=generator)
     b = torch.tensor(beta, dtype=torch.float64)
-    wanted = functional.calibration_gradient(logits[:count], labels[:count], b)
-    found = functional.calibration_gradient(logits, labels, b, torch.tensor(count))
+    wanted = classes.calibration_gradient(logits[:count], labels[:count], b)
+    found = classes.calibration_gradient(logits, labels, b, torch.tensor(count))
     torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
 
 

@@ -84,7 +84,7 @@ def test_stopping_after_any_events_and_resuming_gives_the_same_bits(
         )  # fmt: skip
 
     def walk(stops: list[int]) -> tuple[Measured, Learner]:
-        learner, recorder = fresh(), Recorder(plan, data.num_classes)
+        learner, recorder = fresh(), Recorder(plan, data.target)
         labels = Scorer(data, learner.device)
         for stop in stops:
             if stop > recorder.num_events:

@@ -1,7 +1,8 @@
-"""A toy behind each seam: a learner of one's own, and a prediction that needs the label before."""
+"""A toy behind each seam: a learner of one's own, a prediction that needs the label before, a kind of target."""
 
 import math
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ import prequential as pq
 from prequential.coding.labels import Encoder, Scorer
 from prequential.data import ArraySequence
 from prequential.errors import PreqError
+from prequential.learn.classes import ClassTensors
 from prequential.learn.inputs import Inputs
+from prequential.learn.kinds import TargetTensors, tensors_of
 from prequential.learn.learner import Learner
 from prequential.learn.prediction import Prediction, Stepwise
+from prequential.targets.simple_codes import frequency_code, uniform_code
 
 from ..conftest import blobs
 from .test_records import tiny
@@ -50,7 +54,7 @@ class Frequencies:
         return Prediction(rows, rows, torch.ones((), dtype=torch.float64))
 
     def predict_uniformly(self, start: int, stop: int) -> Prediction:
-        return Prediction.uniform(stop - start, len(self.counts), self.device)
+        return ClassTensors(len(self.counts)).uniform(stop - start, self.device)
 
     def observe(self, start: int, stop: int, labels: Tensor) -> None:
         self.counts += torch.bincount(labels, minlength=len(self.counts))
@@ -187,3 +191,113 @@ def test_whole_spans_are_asked_for_at_once() -> None:
         whole = Whole()
         kind(blobs(3), torch.device("cpu")).reveal(0, 3, whole)
         assert whole.asked == 1
+
+
+MOST = 40
+"""Counts that are coded; none beyond comes up."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often something happened: n with probability (1 − q)·qⁿ, cut off at MOST. The network gives ln q/(1 − q)."""
+
+    output_size, output_words, num_symbols, dtype = 1, "one number, the log-odds of one more", MOST, np.dtype(np.uint8)
+
+    def facts(self) -> dict[str, Any]:
+        return {"num_classes": MOST, "target": {"kind": "counts", "most": MOST}}
+
+    def require(self, targets: np.ndarray) -> None:
+        if targets.min() < 0 or targets.max() >= MOST:
+            raise PreqError(f"counts must be in 0 … {MOST - 1}")
+
+
+class CountTensors:
+    """Its other half: −ln p = −ln(1 − q) − n·ln q, up to what is cut off; the temperature scales the log-odds."""
+
+    def _rows(self, odds: Tensor) -> Tensor:
+        return (torch.arange(MOST, device=odds.device) * nn.functional.logsigmoid(odds)).log_softmax(-1)
+
+    def slope(self, outputs: Tensor, labels: Tensor, smoothing: float | Tensor) -> Tensor:
+        with torch.enable_grad():
+            odds = outputs.detach().requires_grad_()
+            loss = -self._rows(odds).gather(-1, labels[:, None]).mean()
+            return torch.autograd.grad(loss, odds)[0]
+
+    def calibration_gradient(self, outputs: Tensor, labels: Tensor, beta: Tensor, count: Tensor | None) -> Tensor:
+        with torch.enable_grad():
+            free = beta.detach().requires_grad_()
+            rows = self._rows(nn.functional.softplus(free) * outputs.double())
+            return torch.autograd.grad(-rows.gather(-1, labels[:, None]).mean(), free)[0]
+
+    def prediction(self, outputs: Tensor, beta: Tensor) -> Prediction:
+        scale = nn.functional.softplus(beta).double()
+        return Prediction(self._rows(scale * outputs.double()), self._rows(outputs.double()), scale)
+
+    def uniform(self, num_positions: int, device: torch.device) -> Prediction:
+        return ClassTensors(MOST).uniform(num_positions, device)
+
+
+@tensors_of.register
+def _(target: Counts) -> TargetTensors:
+    return CountTensors()
+
+
+class Visits(ArraySequence):
+    """Counts that the first input decides."""
+
+    @property
+    def target(self) -> Counts:
+        return Counts()
+
+
+def visits(length: int) -> Visits:
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(length, 5, generator=generator)
+    chance = torch.sigmoid(2 * inputs[:, 0])
+    counts = torch.zeros(length, dtype=torch.int64)
+    for _ in range(MOST - 1):
+        counts += (counts == counts.max()) & (torch.rand(length, generator=generator) < chance)
+    return Visits(inputs, counts, MOST, torch.arange(length))
+
+
+def one_number(input_shape: tuple[int, ...], output_size: int) -> nn.Module:
+    return nn.Linear(input_shape[0], output_size)
+
+
+STREAMS = pq.ReplayStreams(num_streams=8, batch_size=16)
+
+
+@pytest.mark.parametrize("engine", ["eager", "graph"])
+def test_a_kind_of_target_of_ones_own_is_learned(engine: str, tmp_path: Path) -> None:
+    data = visits(400)
+    recipe = pq.Recipe(learning_rate=3e-2)
+    record = pq.run(one_number, data, STREAMS, recipe, seed=0, engine=engine, out=tmp_path / "run")
+    uniform, frequencies = uniform_code(labels_of(data), MOST).sum(), frequency_code(labels_of(data), MOST).sum()
+    assert record.codelength is not None
+    assert record.codelength < 0.9 * frequencies < uniform
+    assert pq.load(tmp_path / "run").target == {"kind": "counts", "most": MOST}
+
+
+def test_a_kind_of_target_of_ones_own_is_decoded() -> None:
+    data = visits(100)
+    bits = pq.encode(one_number, data, STREAMS, seed=0)
+    assert np.array_equal(pq.decode(bits, data, one_number), labels_of(data))
+    classes = ArraySequence(data.stored_inputs, data.stored_labels, MOST, data.order)
+    with pytest.raises(PreqError, match=r"is about targets .*counts.*, the data has"):
+        pq.decode(bits, classes, one_number)
+
+
+def test_a_network_that_gives_other_numbers_is_refused_in_words() -> None:
+    with pytest.raises(PreqError, match=r"wanted \(1,\): one number, the log-odds of one more; change its last layer"):
+        pq.run(lambda input_shape: nn.Linear(5, 2), visits(40), STREAMS, seed=0)
+
+
+def test_a_kind_that_nobody_computes_with_is_refused() -> None:
+    class Unknown(Visits):
+        @property
+        def target(self) -> Any:
+            return object()
+
+    data = visits(20)
+    with pytest.raises(PreqError, match="nobody computes with targets of the kind object"):
+        pq.run(one_number, Unknown(data.stored_inputs, data.stored_labels, MOST, data.order), STREAMS, seed=0)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prequential import simple_codes
-from prequential.simple_codes import frequency_code, previous_label_code, uniform_code
+from prequential.targets.simple_codes import frequency_code, previous_label_code, uniform_code
 
 Code = Callable[[np.ndarray, int], np.ndarray]
 CODES = [uniform_code, frequency_code, previous_label_code]

@@ -67,7 +67,7 @@ def alone(model: Any, data: ArraySequence, method: Any, recipe: pq.Recipe, seed:
     factor = method.calibration_rate_factor
     learner = Learner(model, data, recipe, seed=seed, calibration_rate_factor=factor, **DOUBLE)
     learner.probe(8)
-    recorder = Recorder(plan, data.num_classes)
+    recorder = Recorder(plan, data.target)
     execute(plan, learner, Scorer(data, learner.device), recorder)
     return recorder.members[0]
 
@@ -79,7 +79,7 @@ def together(
     plan = Plan(method, len(data), heldout=data.heldout is not None)
     factor = method.calibration_rate_factor
     learner = StackedLearner(model, data, recipes, seeds=seeds, calibration_rate_factor=factor, **DOUBLE, **more)
-    recorder = Recorder(plan, data.num_classes, [None] * len(seeds))
+    recorder = Recorder(plan, data.target, [None] * len(seeds))
     execute(plan, learner, Scorer(data, learner.device), recorder)
     return recorder.members
 

@@ -99,7 +99,7 @@ def test_stopping_after_any_events_and_going_on_gives_the_same_bits(
 
     def fresh() -> tuple[StackedLearner, Recorder]:
         learner = OneByOne(tiny, data, recipes, seeds=[0, 1, 2], calibration_rate_factor=factor)
-        return learner, Recorder(plan, data.num_classes, [None] * 3)
+        return learner, Recorder(plan, data.target, [None] * 3)
 
     def walk(stops: list[int]) -> tuple[StackedLearner, Recorder]:
         learner, recorder = fresh()

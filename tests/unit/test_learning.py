@@ -16,7 +16,7 @@ from torch.nn import functional as F
 import prequential as pq
 from prequential.data import ArraySequence
 from prequential.errors import PreqError
-from prequential.learn import functional
+from prequential.learn import classes, functional
 from prequential.learn.environment import environment, fastest_num_threads, find_device, num_threads
 from prequential.learn.flops import cost_of, cost_per_example
 from prequential.learn.learner import Learner
@@ -35,7 +35,7 @@ def test_the_calibration_gradient_is_the_derivative(seed: int, value: float) -> 
     beta = torch.tensor(value, dtype=torch.float64, requires_grad=True)
     loss = F.cross_entropy(F.softplus(beta) * logits, labels)
     (wanted,) = torch.autograd.grad(loss, beta)
-    torch.testing.assert_close(functional.calibration_gradient(logits, labels, beta.detach()), wanted)
+    torch.testing.assert_close(classes.calibration_gradient(logits, labels, beta.detach()), wanted)
 
 
 @given(st.integers(0, 1000), st.floats(0, 0.99))
@@ -44,7 +44,7 @@ def test_the_training_gradient_is_the_derivative(seed: int, smoothing: float) ->
     logits = (torch.randn(6, 4, generator=generator, dtype=torch.float64) * 3).requires_grad_()
     labels = torch.randint(4, (6,), generator=generator)
     (wanted,) = torch.autograd.grad(F.cross_entropy(logits, labels, label_smoothing=smoothing), logits)
-    torch.testing.assert_close(functional.cross_entropy_gradient(logits.detach(), labels, smoothing), wanted)
+    torch.testing.assert_close(classes.cross_entropy_gradient(logits.detach(), labels, smoothing), wanted)
 
 
 def test_the_temperature_starts_at_one() -> None:
@@ -167,7 +167,7 @@ def test_calibration_uses_the_logits_at_hand_and_its_own_learning_rate() -> None
     labels = learner.data.labels(np.arange(8))
     learner.predict(0, 8)
     logits = learner.averaged(learner.inputs.clean(np.arange(8)))
-    wanted = learner.beta - 0.03 * functional.calibration_gradient(logits, labels, learner.beta)
+    wanted = learner.beta - 0.03 * classes.calibration_gradient(logits, labels, learner.beta)
     forward, calls = learner.averaged.forward, []
     learner.averaged.forward = lambda *a: calls.append(1) or forward(*a)  # type: ignore[func-returns-value]
     learner.calibrate(np.arange(8), labels)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from prequential.data.optional import Read, SequenceDefaults, capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
+from prequential.targets import Target
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,16 @@ class InputsOnly(SequenceDefaults):
     """A sequence without its labels."""
 
     data: DataSequence
-    num_classes: int
+    coded: Target
     heldout: None = None
+
+    @property
+    def target(self) -> Target:
+        return self.coded
+
+    @property
+    def num_classes(self) -> int:
+        return self.coded.num_symbols
 
     def __len__(self) -> int:
         return len(self.data)

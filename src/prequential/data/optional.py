@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from prequential.conditioning import INPUTS_SO_FAR
+from prequential.targets import Classes, Target
 
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
@@ -28,6 +29,11 @@ class SequenceDefaults:
     @abstractmethod
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
         """See `DataSequence`."""
+
+    @property
+    def target(self) -> Target:
+        """What is coded at each position. Default: one of its `num_classes`."""
+        return Classes(self.num_classes)  # type: ignore[attr-defined]  # see `DataSequence`
 
     @property
     def source(self) -> Mapping[str, Any] | None:

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence, to_network_input
 from prequential.files import digest_of
 from prequential.learn.randomness import seeded
@@ -28,7 +29,7 @@ def fresh_model(
 ) -> nn.Module:
     """A model whose initialisation depends on the seed and the number of the event alone, in train mode."""
     with seeded(seed, "initialise", event, device):
-        model = build(factory, data.input_shape, data.num_classes, width=width)
+        model = build(factory, data.input_shape, capabilities(data).target.output_size, width=width)
         if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
             model.eval()(to_network_input(data.inputs(np.zeros(1, np.int64))))
     model.to(device, dtype).train()

@@ -7,12 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.events import Indices
-from prequential.learn import functional
+from prequential.learn import classes, functional  # noqa: F401  # classes registers what computes with them
 from prequential.learn.fresh import fingerprint_of, fresh_model
-from prequential.learn.heldout import loss_and_error
+from prequential.learn.heldout import losses_and_errors
 from prequential.learn.inputs import Inputs
+from prequential.learn.kinds import tensors_of
 from prequential.learn.optimizers import make_optimizer, reset
 from prequential.learn.prediction import Prediction
 from prequential.learn.probe import probe_model
@@ -62,6 +64,8 @@ class Learner:
         self.factory, self.data, self.recipe, self.seed, self.width = factory, data, recipe, seed, width
         self.device, self.dtype = torch.device(device), dtype
         self.precision, self.deterministic = precision, deterministic
+        self.target = capabilities(data).target
+        self.kind = tensors_of(self.target)
         self.inputs = Inputs(data, recipe, seed=seed, device=self.device, dtype=dtype)
         self.model = self._fresh_model(event=-1).train()
         self.averaged = copy.deepcopy(self.model).eval().requires_grad_(False)
@@ -81,7 +85,7 @@ class Learner:
         """Try the model on a batch of that size before any work is done, and see whether it draws."""
         inputs = self.inputs.clean(np.zeros(num_examples, np.int64))
         with self.computing():
-            self.drew_on = probe_model(self.model, inputs, self.data.num_classes, name_of(self.factory))
+            self.drew_on = probe_model(self.model, inputs, self.target, name_of(self.factory))
 
     def fingerprints(self) -> list[str]:
         """Of the model as it stands."""
@@ -112,7 +116,7 @@ class Learner:
         """Averaged weights, eval mode, clean input."""
         logits = self._predicted(np.arange(start, stop))
         self._at_hand = (start, stop), logits
-        return Prediction.of(logits, self.beta)
+        return self.kind.prediction(logits, self.beta)
 
     def _predicted(self, positions: Indices) -> Tensor:
         return self.logits(self.inputs.clean(positions))
@@ -123,8 +127,8 @@ class Learner:
             return self.inputs.logits(self.averaged, inputs)
 
     def predict_uniformly(self, start: int, stop: int) -> Prediction:
-        """Probability 1/C for every class."""
-        return Prediction.uniform(stop - start, self.data.num_classes, self.device)
+        """As one who knows nothing."""
+        return self.kind.uniform(stop - start, self.device)
 
     def observe(self, start: int, stop: int, labels: Tensor) -> None:
         """It learns by events alone."""
@@ -136,7 +140,7 @@ class Learner:
             logits = self._at_hand[1]
         else:
             logits = self._predicted(indices)
-        gradient = functional.calibration_gradient(logits, labels, self.beta)
+        gradient = self.kind.calibration_gradient(logits, labels, self.beta, None)
         self.beta_optimizer.step([gradient])
 
     def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
@@ -157,7 +161,7 @@ class Learner:
         inputs = self.inputs.training(indices, event)
         with self.computing():
             logits = self.model(inputs).to(self.dtype)
-        slope = functional.cross_entropy_gradient(logits.detach(), labels, self.recipe.label_smoothing)
+        slope = self.kind.slope(logits.detach(), labels, self.recipe.label_smoothing)
         gradients = torch.autograd.grad(logits, self.parameters, slope, materialize_grads=True)
         self.num_steps += 1
         step_size = functional.ema_step_size(self.recipe.ema_step_size, self.num_steps, warmup=self.recipe.ema_warmup)
@@ -237,7 +241,11 @@ class Learner:
         """Mean loss and error rate on the held-out data, predicted as the sequence is."""
         if self.data.heldout is None:
             return None
-        return [loss_and_error(self.data.heldout, lambda stored: self.logits(self.inputs.prepared(stored)), self.beta)]
+
+        def predict(stored: Tensor) -> Prediction:
+            return self.kind.prediction(self.logits(self.inputs.prepared(stored)), self.beta)
+
+        return losses_and_errors(self.data.heldout, predict, self.device)
 
 
 def _tensors(model: nn.Module, recipe: Recipe) -> tuple[list[Tensor], list[Tensor]]:

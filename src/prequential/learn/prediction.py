@@ -1,19 +1,15 @@
 """What a learner says about a span before it sees the labels: all at once, or label by label."""
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
-
-from prequential.learn import functional
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Probabilities of the classes; tensors on the learner's device."""
+    """Probabilities of all symbols at each position; tensors on the learner's device, members first if any."""
 
     log_probabilities: Tensor
     """Calibrated, float64, one row per position: what is charged."""
@@ -34,25 +30,33 @@ class Prediction:
         """Nor is a label needed."""
         raise NotImplementedError
 
-    @staticmethod
-    def of(logits: Tensor, beta: Tensor) -> "Prediction":
-        """What logits say at temperature softplus(β)."""
-        return Prediction(
-            functional.log_probabilities(logits, beta),
-            F.log_softmax(logits.double(), dim=-1),
-            functional.temperature(beta),
-        )
+    def measured(self, labels: Tensor) -> Tensor:
+        """Of each member and each position: nats, the same uncalibrated, the label, the most probable one and its
+        probability; float64 (members, 5, positions)."""
+        charged, uncalibrated = self.log_probabilities, self.uncalibrated
+        if charged.dim() == 2:
+            charged, uncalibrated = charged[None], uncalibrated[None]
+        column = labels[None, :, None].expand(len(charged), -1, 1)
+        confidence, predicted = charged.max(dim=2)
+        rows = [
+            -charged.gather(2, column)[:, :, 0],
+            -uncalibrated.gather(2, column)[:, :, 0],
+            labels.double().expand(len(charged), -1),
+            predicted.double(),
+            confidence.exp(),
+        ]
+        return torch.stack(rows, dim=1)
 
-    @staticmethod
-    def uniform(num_positions: int, num_classes: int, device: torch.device) -> "Prediction":
-        """Probability 1/C for every class.
+    def copied(self, num_positions: int | None = None) -> "Prediction":
+        """Of the first positions (default: all), in memory of its own."""
+        rows = slice(0, num_positions)
+        charged, uncalibrated = self.log_probabilities, self.uncalibrated
+        return Prediction(charged[..., rows, :].clone(), uncalibrated[..., rows, :].clone(), self.temperature.clone())
 
-        Example:
-            >>> Prediction.uniform(1, 2, torch.device("cpu")).log_probabilities.exp()
-            tensor([[0.5000, 0.5000]], dtype=torch.float64)
-        """
-        flat = torch.full((num_positions, num_classes), -math.log(num_classes), dtype=torch.float64, device=device)
-        return Prediction(flat, flat, torch.ones((), dtype=torch.float64, device=device))
+    def of_members(self, number: int) -> "Prediction":
+        """The same for each of so many members."""
+        rows = self.log_probabilities.expand(number, -1, -1)
+        return Prediction(rows, rows, self.temperature.expand(number))
 
 
 class Stepwise(ABC):
@@ -80,15 +84,10 @@ class Stepwise(ABC):
         """The label that the last row was about."""
         self.told.append(label)
 
-    @property
-    def log_probabilities(self) -> Tensor:
-        """What was charged, when all labels are told."""
-        return torch.stack(self._given)
-
-    @property
-    def uncalibrated(self) -> Tensor:
-        """The same: it has no temperature."""
-        return self.log_probabilities
+    def measured(self, labels: Tensor) -> Tensor:
+        """As of a `Prediction`, when all labels are told; it has no temperature."""
+        rows = torch.stack(self._given)
+        return Prediction(rows, rows, self.temperature).measured(labels)
 
     @property
     def temperature(self) -> Tensor:

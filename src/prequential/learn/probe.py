@@ -7,9 +7,10 @@ from torch import Tensor, nn
 
 from prequential.errors import PreqError
 from prequential.learn.randomness import DrawDetector, seeded
+from prequential.targets import Target
 
 
-def probe_model(model: nn.Module, inputs: Tensor, num_classes: int, name: str) -> frozenset[str]:
+def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> frozenset[str]:
     """Try a copy of the model in eval and in train mode; say on which devices training draws.
 
     Raises:
@@ -21,7 +22,7 @@ def probe_model(model: nn.Module, inputs: Tensor, num_classes: int, name: str) -
     with seeded(0, "probe", 0, inputs.device):
         scratch = copy.deepcopy(model)
         with torch.no_grad(), DrawDetector(inputs.device) as predicting:
-            require_logits(scratch.eval(), inputs, num_classes, name)
+            require_logits(scratch.eval(), inputs, target, name)
         if predicting.drew:
             raise PreqError(
                 f"the model '{name}' draws random numbers when it predicts; a code needs the same prediction "
@@ -29,7 +30,7 @@ def probe_model(model: nn.Module, inputs: Tensor, num_classes: int, name: str) -
             )
         buffers = {key: buffer.data_ptr() for key, buffer in scratch.named_buffers()}
         with DrawDetector(inputs.device) as training:
-            logits = require_logits(scratch.train(), inputs, num_classes, name)
+            logits = require_logits(scratch.train(), inputs, target, name)
             for key, buffer in scratch.named_buffers():
                 if buffers.get(key) != buffer.data_ptr():
                     raise PreqError(
@@ -44,7 +45,7 @@ def probe_model(model: nn.Module, inputs: Tensor, num_classes: int, name: str) -
     return training.drew
 
 
-def require_logits(model: nn.Module, inputs: Tensor, num_classes: int, name: str) -> Tensor:
+def require_logits(model: nn.Module, inputs: Tensor, target: Target, name: str) -> Tensor:
     """The model's logits; refuse a model that fails or does not give one logit per class."""
     shape = tuple(inputs.shape[1:])
     try:
@@ -59,11 +60,11 @@ def require_logits(model: nn.Module, inputs: Tensor, num_classes: int, name: str
         raise PreqError(
             f"the model '{name}' fails when {mode} {len(inputs)} inputs of shape {shape}: {_first_line(error)}{advice}"
         ) from error
-    if not isinstance(logits, Tensor) or logits.shape != (len(inputs), num_classes):
+    if not isinstance(logits, Tensor) or logits.shape != (len(inputs), target.output_size):
         got = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else type(logits).__name__
         raise PreqError(
-            f"the model '{name}' gives {got} for one input, wanted ({num_classes},): "
-            f"one logit for each of the {num_classes} classes; change its last layer"
+            f"the model '{name}' gives {got} for one input, wanted ({target.output_size},): "
+            f"{target.output_words}; change its last layer"
         )
     return logits
 

@@ -73,7 +73,7 @@ class TrainProgram:
         with learner.computing():
             logits = learner.model(inputs).to(learner.dtype)
         labels = self._labels.index_select(0, self._row)[0]
-        return logits, functional.cross_entropy_gradient(logits.detach(), labels, learner.recipe.label_smoothing)
+        return logits, learner.kind.slope(logits.detach(), labels, learner.recipe.label_smoothing)
 
     def _move(self, gradients: list[Tensor]) -> None:
         with torch.no_grad():  # torch.compile keeps few variants of what a decorator returns
@@ -119,10 +119,7 @@ class PredictProgram:
         self._positions.copy_(onto(self._learner.device, np.concatenate([positions, filling])))
         self._slot.place(positions, None)
         self._logits, found = self._prediction.replay()
-        rows = slice(0, len(positions))
-        return Prediction(
-            found.log_probabilities[rows].clone(), found.uncalibrated[rows].clone(), found.temperature.clone()
-        )
+        return found.copied(len(positions))
 
     def calibrate(self, labels: Tensor) -> None:
         """On what was predicted last."""
@@ -133,12 +130,12 @@ class PredictProgram:
     @torch.no_grad()
     def _predict(self) -> tuple[Tensor, Prediction]:
         logits = self._learner.logits(self._slot.take(self._positions))
-        return logits, Prediction.of(logits, self._learner.beta)
+        return logits, self._learner.kind.prediction(logits, self._learner.beta)
 
     @torch.no_grad()
     def _calibrate(self) -> None:
         learner = self._learner
-        gradient = functional.calibration_gradient(self._logits, self._labels, learner.beta, self._num_labels)
+        gradient = learner.kind.calibration_gradient(self._logits, self._labels, learner.beta, self._num_labels)
         learner.beta_optimizer.step([gradient])
 
 

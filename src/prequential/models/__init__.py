@@ -1,7 +1,8 @@
 """Models by name, and the user's own through a factory.
 
 A factory is any callable that returns a fresh `nn.Module`. It is called with those of the keywords
-`input_shape`, `num_classes` and `width` that it has parameters for; a class is a factory too.
+`input_shape`, `output_size` (also as `num_classes`, which it is where classes are coded) and `width` that it has
+parameters for; a class is a factory too.
 A model that looks at inputs past the label it predicts says so: it, a part of it or its factory has an attribute
 `conditioned_on`, "all inputs".
 To add a model, write such a function and list it in MODELS.
@@ -34,9 +35,9 @@ __all__ = [
 
 
 def build(
-    factory: str | ModelFactory, input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0
+    factory: str | ModelFactory, input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0
 ) -> nn.Module:
-    """A fresh model for inputs of that shape and that many classes.
+    """A fresh model for inputs of that shape that gives so many numbers.
 
     Example:
         >>> build("lenet", (1, 28, 28), 10)[-1]
@@ -50,7 +51,8 @@ def build(
         factory = find_factory(factory)
     if not callable(factory):
         raise PreqError(f"a model must be a name or a factory, got {type(factory).__name__}")
-    offered: dict[str, Any] = {"input_shape": input_shape, "num_classes": num_classes, "width": width}
+    offered: dict[str, Any] = {"input_shape": input_shape, "output_size": output_size, "width": width}
+    offered["num_classes"] = output_size  # what factories of classes call it
     wanted = _parameters(factory)
     if width != 1.0 and "width" not in wanted:
         raise PreqError(f"the model '{name}' has no width to scale, got width {width:g}; leave it out")
@@ -82,7 +84,7 @@ def conditioning_of(factory: str | ModelFactory, model: nn.Module) -> str:
 
 
 def count_parameters(
-    factory: str | ModelFactory, input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0
+    factory: str | ModelFactory, input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0
 ) -> int:
     """How many numbers such a model has; no memory is given to them.
 
@@ -91,7 +93,7 @@ def count_parameters(
         61706
     """
     with torch.device("meta"):
-        model = build(factory, input_shape, num_classes, width=width)
+        model = build(factory, input_shape, output_size, width=width)
     return sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -12,7 +12,7 @@ HEAD_SIZE = 64
 
 
 def deit_s(
-    input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0, stochastic_depth: float = 0.0
+    input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0, stochastic_depth: float = 0.0
 ) -> nn.Module:
     """DeiT-S: vision transformer of 12 blocks, 6 heads of 64; patches of 16×16 pixels, 4×4 in small images.
 
@@ -22,11 +22,11 @@ def deit_s(
         >>> sum(p.numel() for p in model.parameters())
         22050664
     """
-    return deit(input_shape, num_classes, heads=6, depth=12, width=width, stochastic_depth=stochastic_depth)
+    return deit(input_shape, output_size, heads=6, depth=12, width=width, stochastic_depth=stochastic_depth)
 
 
 def deit_tiny(
-    input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0, stochastic_depth: float = 0.0
+    input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0, stochastic_depth: float = 0.0
 ) -> nn.Module:
     """A small DeiT for small images: 4 blocks (a third of DeiT-Ti), 3 heads of 64; patches of 4×4 pixels.
 
@@ -34,12 +34,12 @@ def deit_tiny(
         >>> sum(p.numel() for p in deit_tiny((3, 32, 32), 10).parameters())
         1803850
     """
-    return deit(input_shape, num_classes, heads=3, depth=4, width=width, stochastic_depth=stochastic_depth)
+    return deit(input_shape, output_size, heads=3, depth=4, width=width, stochastic_depth=stochastic_depth)
 
 
 def deit(
     input_shape: tuple[int, ...],
-    num_classes: int,
+    output_size: int,
     *,
     heads: int,
     depth: int,
@@ -51,7 +51,7 @@ def deit(
 
     Args:
         input_shape: an image (channels, height, width).
-        num_classes: the number of logits.
+        output_size: the number of logits.
         heads: attention heads of 64 channels each.
         depth: the number of blocks.
         width: scales the number of heads.
@@ -71,7 +71,7 @@ def deit(
             )
     num_patches = (input_shape[1] // patch) * (input_shape[2] // patch)
     rates = [stochastic_depth * number / max(depth - 1, 1) for number in range(depth)]
-    return VisionTransformer(input_shape[0], num_classes, patch, num_patches, scaled(heads, width), rates)
+    return VisionTransformer(input_shape[0], output_size, patch, num_patches, scaled(heads, width), rates)
 
 
 def patch_size_for(side: int) -> int:
@@ -88,7 +88,7 @@ class VisionTransformer(nn.Module):
     """Patches and a class token with positions, blocks, normalisation, dense layer on the class token."""
 
     def __init__(
-        self, input_channels: int, num_classes: int, patch: int, num_patches: int, heads: int, rates: list[float]
+        self, input_channels: int, output_size: int, patch: int, num_patches: int, heads: int, rates: list[float]
     ) -> None:
         super().__init__()
         size = heads * HEAD_SIZE
@@ -97,7 +97,7 @@ class VisionTransformer(nn.Module):
         self.patch_embed = Patches(input_channels, size, patch)
         self.blocks = nn.Sequential(*(Block(size, heads, rate) for rate in rates))
         self.norm = nn.LayerNorm(size, eps=1e-6)
-        self.head = nn.Linear(size, num_classes)
+        self.head = nn.Linear(size, output_size)
         nn.init.normal_(self.cls_token, std=1e-6)
         nn.init.trunc_normal_(self.pos_embed, std=0.02)
         for layer in self.modules():

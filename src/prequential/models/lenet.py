@@ -6,7 +6,7 @@ from prequential.models.mlp import scaled
 from prequential.models.shapes import flat_size, require_image
 
 
-def lenet(input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0) -> nn.Sequential:
+def lenet(input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0) -> nn.Sequential:
     """Two 5×5 convolutions (6 channels, padded; 16), max-pooled, then dense layers of 120 and 84.
 
     Pooling stands before ReLU: the same function, on a quarter of the values.
@@ -32,5 +32,5 @@ def lenet(input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0)
         nn.ReLU(),
         nn.Linear(third, fourth),
         nn.ReLU(),
-        nn.Linear(fourth, num_classes),
+        nn.Linear(fourth, output_size),
     )

@@ -8,7 +8,7 @@ from torch import nn
 
 def mlp(
     input_shape: tuple[int, ...],
-    num_classes: int,
+    output_size: int,
     *,
     num_hidden: int = 2,
     width: float = 1.0,
@@ -24,7 +24,7 @@ def mlp(
     layers: list[nn.Module] = [nn.Flatten()]
     for size, next_size in pairwise(sizes):
         layers += [nn.Linear(size, next_size), nn.ReLU(), nn.Dropout(dropout)]
-    return nn.Sequential(*layers, nn.Linear(sizes[-1], num_classes))
+    return nn.Sequential(*layers, nn.Linear(sizes[-1], output_size))
 
 
 def scaled(size: int, width: float) -> int:

@@ -11,7 +11,7 @@ DENSE = 256
 
 
 def mnistnet(
-    input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0, dropout: float = 0.5
+    input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0, dropout: float = 0.5
 ) -> nn.Sequential:
     """Blier & Ollivier's 3×3 convolutions 32-32-64-64-128-128-256-256, batch-normalised, with dropout of channels.
 
@@ -22,7 +22,7 @@ def mnistnet(
 
     Args:
         input_shape: of images with at least 16×16 pixels, which are halved four times.
-        num_classes: of the labels.
+        output_size: of the labels.
         width: scales channels and dense layers.
         dropout: the rate before each dense layer. Between the convolutions of a pair whole channels are dropped, at
             0.6 of it in the first pair and at 0.8 in the others: at 0.3 and 0.4.
@@ -48,5 +48,5 @@ def mnistnet(
         nn.Dropout(dropout),
         nn.Linear(dense, dense),
         nn.Dropout(dropout),
-        nn.Linear(dense, num_classes),
+        nn.Linear(dense, output_size),
     )

@@ -123,20 +123,20 @@ def summary_of(name: str) -> str:
 
 
 def standardised_model(
-    make: ModelFactory, input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0
+    make: ModelFactory, input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0
 ) -> nn.Module:
     """The model of that name without `-ws`, with standardised weights in its convolutions."""
-    model = make(input_shape, num_classes, width=width)
+    model = make(input_shape, output_size, width=width)
     if not any(isinstance(layer, CONVOLUTIONS) for layer in model.modules()):
         raise PreqError(f"the model '{name_of(make)}' has no convolution to standardise; leave out {STANDARDISED}")
     return standardise_weights(model)
 
 
-def timm_model(architecture: str, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+def timm_model(architecture: str, input_shape: tuple[int, ...], output_size: int) -> nn.Module:
     """A model of the library timm, freshly initialised."""
     require_image(f"{TIMM}{architecture}", input_shape, at_least=1)
     channels, height, breadth = input_shape
-    create = partial(_timm().create_model, architecture, pretrained=False, num_classes=num_classes, in_chans=channels)
+    create = partial(_timm().create_model, architecture, pretrained=False, output_size=output_size, in_chans=channels)
     try:
         model: nn.Module = create(img_size=height if height == breadth else (height, breadth))
     except TypeError as error:

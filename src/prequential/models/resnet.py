@@ -15,7 +15,7 @@ SMALL_SIDE = 64
 
 
 def resnet(
-    input_shape: tuple[int, ...], num_classes: int, *, depth: int = 50, width: float = 1.0, zero_init: bool = False
+    input_shape: tuple[int, ...], output_size: int, *, depth: int = 50, width: float = 1.0, zero_init: bool = False
 ) -> nn.Module:
     """Residual network: basic blocks (18, 34 layers) or bottlenecks (50, 101); for small images a 3×3 stem.
 
@@ -35,7 +35,7 @@ def resnet(
     require_image(f"resnet{depth}", input_shape, at_least=4)
     channels = [scaled(size, width) for size in (64, 128, 256, 512)]
     small = min(input_shape[1:]) < SMALL_SIDE
-    model = ResNet(input_shape[0], num_classes, channels, BLOCKS[depth], bottleneck=depth >= 50, small=small)
+    model = ResNet(input_shape[0], output_size, channels, BLOCKS[depth], bottleneck=depth >= 50, small=small)
     for block in model.modules():
         if zero_init and isinstance(block, BasicBlock | Bottleneck):
             nn.init.zeros_(block.bn2.weight if isinstance(block, BasicBlock) else block.bn3.weight)
@@ -48,7 +48,7 @@ class ResNet(nn.Module):
     def __init__(
         self,
         input_channels: int,
-        num_classes: int,
+        output_size: int,
         channels: list[int],
         blocks: tuple[int, ...],
         *,
@@ -66,7 +66,7 @@ class ResNet(nn.Module):
         self.layer2 = _layer(kind, channels[0] * kind.expansion, channels[1], blocks[1], stride=2)
         self.layer3 = _layer(kind, channels[1] * kind.expansion, channels[2], blocks[2], stride=2)
         self.layer4 = _layer(kind, channels[2] * kind.expansion, channels[3], blocks[3], stride=2)
-        self.fc = nn.Linear(channels[3] * kind.expansion, num_classes)
+        self.fc = nn.Linear(channels[3] * kind.expansion, output_size)
         for layer in self.modules():
             if isinstance(layer, nn.Conv2d):
                 nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")

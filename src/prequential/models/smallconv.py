@@ -7,7 +7,7 @@ from prequential.models.shapes import flat_size, require_image
 
 
 def smallconv(
-    input_shape: tuple[int, ...], num_classes: int, *, width: float = 1.0, dropout: float = 0.5
+    input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0, dropout: float = 0.5
 ) -> nn.Sequential:
     """3×3 convolutions 32-32-pool-64-64-pool and a dense layer of 256, batch-normalised, with dropout.
 
@@ -31,5 +31,5 @@ def smallconv(
         nn.BatchNorm1d(dense),
         nn.ReLU(),
         nn.Dropout(dropout),
-        nn.Linear(dense, num_classes),
+        nn.Linear(dense, output_size),
     )

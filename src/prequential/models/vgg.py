@@ -19,7 +19,7 @@ LARGE_SIDE = 112
 
 
 def vgg(
-    input_shape: tuple[int, ...], num_classes: int, *, depth: int = 16, width: float = 1.0, dropout: float | None = None
+    input_shape: tuple[int, ...], output_size: int, *, depth: int = 16, width: float = 1.0, dropout: float | None = None
 ) -> nn.Sequential:
     """VGG-DEPTH: 3×3 convolutions with biases and no normalisation, max-pooled five times.
 
@@ -32,11 +32,11 @@ def vgg(
         >>> sum(p.numel() for p in vgg((3, 32, 32), 10).parameters())
         14719818
     """
-    return _vgg(f"vgg{depth}", input_shape, num_classes, depth, width, dropout, normalised=False, biased=True)
+    return _vgg(f"vgg{depth}", input_shape, output_size, depth, width, dropout, normalised=False, biased=True)
 
 
 def vgg_bn(
-    input_shape: tuple[int, ...], num_classes: int, *, depth: int = 16, width: float = 1.0, dropout: float | None = None
+    input_shape: tuple[int, ...], output_size: int, *, depth: int = 16, width: float = 1.0, dropout: float | None = None
 ) -> nn.Sequential:
     """VGG-DEPTH with batch normalisation after each of its 3×3 convolutions.
 
@@ -44,12 +44,12 @@ def vgg_bn(
         >>> sum(p.numel() for p in vgg_bn((3, 32, 32), 10).parameters())
         14728266
     """
-    return _vgg(f"vgg{depth}-bn", input_shape, num_classes, depth, width, dropout, normalised=True, biased=True)
+    return _vgg(f"vgg{depth}-bn", input_shape, output_size, depth, width, dropout, normalised=True, biased=True)
 
 
 def vggpp(
     input_shape: tuple[int, ...],
-    num_classes: int,
+    output_size: int,
     *,
     depth: int = 16,
     width: float = 1.0,
@@ -68,14 +68,14 @@ def vggpp(
         14724042
     """
     return standardise_weights(
-        _vgg("vggpp", input_shape, num_classes, depth, width, dropout, channel_dropout, normalised=True, biased=False)
+        _vgg("vggpp", input_shape, output_size, depth, width, dropout, channel_dropout, normalised=True, biased=False)
     )
 
 
 def _vgg(
     name: str,
     input_shape: tuple[int, ...],
-    num_classes: int,
+    output_size: int,
     depth: int,
     width: float,
     dropout: float | None,
@@ -109,16 +109,16 @@ def _vgg(
     pooled = _average_to(7 if large else 1, height, breadth)
     model = nn.Sequential(OrderedDict(features=nn.Sequential(*layers), avgpool=pooled, flatten=nn.Flatten()))
     if large:
-        model.classifier = _dense(channels * 49, scaled(4096, width), num_classes, 0.5 if dropout is None else dropout)
+        model.classifier = _dense(channels * 49, scaled(4096, width), output_size, 0.5 if dropout is None else dropout)
     else:
         if dropout:
             model.dropout = nn.Dropout(dropout)
-        model.classifier = nn.Linear(channels, num_classes)
+        model.classifier = nn.Linear(channels, output_size)
     _initialise(model)
     return model
 
 
-def _dense(features: int, hidden: int, num_classes: int, dropout: float) -> nn.Sequential:
+def _dense(features: int, hidden: int, output_size: int, dropout: float) -> nn.Sequential:
     return nn.Sequential(
         nn.Linear(features, hidden),
         nn.ReLU(inplace=True),
@@ -126,7 +126,7 @@ def _dense(features: int, hidden: int, num_classes: int, dropout: float) -> nn.S
         nn.Linear(hidden, hidden),
         nn.ReLU(inplace=True),
         nn.Dropout(dropout),
-        nn.Linear(hidden, num_classes),
+        nn.Linear(hidden, output_size),
     )
 
 

@@ -11,7 +11,7 @@ from prequential.models.shapes import require_image
 
 def wide_resnet(
     input_shape: tuple[int, ...],
-    num_classes: int,
+    output_size: int,
     *,
     depth: int = 28,
     widening: int = 10,
@@ -37,7 +37,7 @@ def wide_resnet(
         raise PreqError(f"the depth of a wide residual network must be 6n + 4, got {depth}; try {nearest_depth(depth)}")
     stem = scaled(16, width)
     channels = [stem, *(scaled(size * widening, width) for size in (16, 32, 64))]
-    return WideResNet(input_shape[0], num_classes, channels, blocks=(depth - 4) // 6, dropout=dropout)
+    return WideResNet(input_shape[0], output_size, channels, blocks=(depth - 4) // 6, dropout=dropout)
 
 
 def nearest_depth(depth: int) -> int:
@@ -54,7 +54,7 @@ class WideResNet(nn.Module):
     """Stem, three groups of blocks, batch normalisation, average, dense layer."""
 
     def __init__(
-        self, input_channels: int, num_classes: int, channels: list[int], *, blocks: int, dropout: float
+        self, input_channels: int, output_size: int, channels: list[int], *, blocks: int, dropout: float
     ) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(input_channels, channels[0], 3, padding=1, bias=False)
@@ -62,7 +62,7 @@ class WideResNet(nn.Module):
         self.group2 = _group(channels[1], channels[2], blocks, 2, dropout)
         self.group3 = _group(channels[2], channels[3], blocks, 2, dropout)
         self.bn = nn.BatchNorm2d(channels[3])
-        self.fc = nn.Linear(channels[3], num_classes)
+        self.fc = nn.Linear(channels[3], output_size)
         for layer in self.modules():
             if isinstance(layer, nn.Conv2d):
                 nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")

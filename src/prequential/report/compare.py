@@ -16,7 +16,7 @@ from prequential.report.paired import PairedTest
 from prequential.report.seeds import group_names, grouped, setting_of
 from prequential.report.sentences import listed, sentences_of
 from prequential.runs.record import Record
-from prequential.simple_codes import frequency_code, previous_label_code, uniform_code
+from prequential.targets.simple_codes import frequency_code, previous_label_code, uniform_code
 
 SIMPLE_CODES = {"uniform": uniform_code, "frequencies": frequency_code, "previous": previous_label_code}
 

@@ -12,6 +12,7 @@ from prequential.coding.header import checked
 from prequential.coding.labels import CHECKED_TOGETHER, Decoder, Encoder, block_checks
 from prequential.coding.range_coder import MOST_CLASSES
 from prequential.data.blind import InputsOnly
+from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
@@ -27,6 +28,7 @@ from prequential.runs.loop import execute
 from prequential.runs.progress import Listener
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import LearnerFactory, Session, make_session
+from prequential.targets import Target, target_of
 
 
 def encode(
@@ -88,8 +90,9 @@ def encode_and_score(
     session = make_session(make_model, data, method, [recipe], [seed], evaluate=False, **settings)
     if not session.plan.method.prequential:
         raise PreqError(f"{session.plan.method.name} is not prequential: it has no code to write")
-    if data.num_classes > MOST_CLASSES:
-        raise PreqError(f"a bitstream holds at most {MOST_CLASSES} classes, the data has {data.num_classes}")
+    target = capabilities(data).target
+    if target.num_symbols > MOST_CLASSES:
+        raise PreqError(f"a bitstream holds at most {MOST_CLASSES} classes, the data has {target.num_symbols}")
     labels = Encoder(data, session.learner.device)
     with session.at_work(session.learner, threads):
         header = _header(session)
@@ -120,7 +123,8 @@ def _header(session: Session) -> dict[str, Any]:
     learner, (facts,) = session.learner, session.facts
     told = facts.plain()
     return {
-        **{name: told[name] for name in ("method", "recipe", "model", "seeds", "length", "num_classes")},
+        **{name: told[name] for name in ("method", "recipe", "model", "seeds", "length")},
+        **facts.target_facts(),
         "data": {name: facts.data[name] for name in ("name", "input_shape", "inputs", "training_view")},
         "plan": session.plan.digest(),
         "fingerprint": facts.model["fingerprint"],
@@ -130,7 +134,7 @@ def _header(session: Session) -> dict[str, Any]:
 
 
 def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener]) -> Recorder:
-    recorder, heard = Recorder(session.plan, session.learner.data.num_classes), [list(listeners)]
+    recorder, heard = Recorder(session.plan, capabilities(session.learner.data).target), [list(listeners)]
     execute(session.plan, session.learner, labels, recorder, lambda: recorder.report((), heard))
     recorder.report((), heard)
     return recorder
@@ -162,7 +166,7 @@ def decode(
     header = checked(container.header)
     if len(header["checks"]) != -(-header["length"] // CHECKED_TOGETHER):
         raise PreqError(f"the bitstream's header is damaged: {len(header['checks'])} is not its number of checks")
-    blind = InputsOnly(data, header["num_classes"])
+    blind = InputsOnly(data, _target(header, data))
     session = _rebuild(header, blind, make_model, device or header["device"], learner)
     labels = Decoder(header["length"], session.learner.device, container.payload, header["checks"])
     try:
@@ -204,7 +208,7 @@ def _rebuild(
         given = name_of(make_model)
         raise PreqError(f"the bitstream was made with the model '{name}', got '{given}'{hint(name, given)}")
     if make_model is None:
-        _require_size(header, data.input_shape)
+        _require_size(header, data.input_shape, data.target.output_size)
     there = header["environment"]
     engine, precision = there.get("engine", "eager"), there.get("precision", "fp32")
     if learner is not None:
@@ -233,10 +237,21 @@ def _rebuild(
     return session
 
 
-def _require_size(header: dict[str, Any], input_shape: tuple[int, ...]) -> None:
+def _target(header: dict[str, Any], data: DataSequence) -> Target:
+    """What was encoded; a kind of its own must be that of the data, which alone knows it."""
+    if header.get("target") is None:
+        return target_of(header)
+    target = capabilities(data).target
+    here = {"target": None} | target.facts()
+    if {name: header.get(name) for name in here} != here:
+        raise PreqError(f"the bitstream is about targets {header['target']}, the data has {target.facts()}")
+    return target
+
+
+def _require_size(header: dict[str, Any], input_shape: tuple[int, ...], output_size: int) -> None:
     """Count the model's parameters before memory is given to them."""
     wanted = header["model"]
-    count = count_parameters(wanted["name"], input_shape, header["num_classes"], width=wanted["width"])
+    count = count_parameters(wanted["name"], input_shape, output_size, width=wanted["width"])
     if count != wanted["num_parameters"]:
         raise PreqError(
             f"the bitstream's header is damaged: '{wanted['name']}' of width {wanted['width']:g} has {count} "

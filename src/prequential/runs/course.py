@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prequential.coding.labels import Scorer
+from prequential.data.optional import capabilities
 from prequential.errors import PreqError, require_number
 from prequential.learn.learning import Learning
 from prequential.lock import DirectoryLock
@@ -123,7 +124,7 @@ def _begin(
     kept = [
         None if directory is None or number not in missing else directory.members[number].path for number in numbers
     ]
-    recorder = Recorder(plan, data.num_classes, kept, create=checkpoint is None)
+    recorder = Recorder(plan, capabilities(data).target, kept, create=checkpoint is None)
     try:
         if checkpoint is not None:
             checkpoint.restore(recorder)

@@ -9,7 +9,7 @@ from typing import Any
 from prequential.errors import PreqWarning
 from prequential.names_of_before import hint
 
-IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes")
+IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes", "target")
 """What a resumed run must share with the one it goes on with."""
 VERSIONS = ("prequential", "torch", "numpy", "device_name", "cpu_capability")
 EAGER = {"engine": "eager", "precision": "fp32", "compiled": False, "deterministic": False}
@@ -31,13 +31,18 @@ class Facts:
     environment: dict[str, Any]
     conditioned_on: str
     source: Mapping[str, Any] | None
+    target: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         json.dumps(self.plain(), allow_nan=False)  # whatever cannot be written is noticed now
 
     def plain(self) -> dict[str, Any]:
-        """By the names that records use."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        """By the names that records use; those of classes do not speak of a target."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "target" or self.target is not None}
+
+    def target_facts(self) -> dict[str, Any]:
+        """The terms of the message."""
+        return {name: value for name, value in self.plain().items() if name in ("num_classes", "target")}
 
     def identity(self) -> dict[str, Any]:
         """What a checkpoint says of the run it belongs to."""

@@ -13,6 +13,7 @@ from prequential.files import Array, ArrayFile, ArrayMemory
 from prequential.plan import Plan
 from prequential.runs.progress import Progress
 from prequential.runs.record import ARRAYS, PER_POSITION, finite_or_none
+from prequential.targets import Target
 
 COUNTERS = ("num_events", "position", "num_predictions", "trained_examples", "heldout")
 Contents = dict[str, tuple[int, str]]
@@ -22,9 +23,9 @@ Contents = dict[str, tuple[int, str]]
 class Measured:
     """What was measured of one member of a run, and how far it got."""
 
-    def __init__(self, plan: Plan, num_classes: int, directory: Path | None = None, *, create: bool = True) -> None:
+    def __init__(self, plan: Plan, target: Target, directory: Path | None = None, *, create: bool = True) -> None:
         self._plan, self.is_kept = plan, directory is not None
-        self._arrays = open_arrays(num_classes, plan.length, directory, create=create)
+        self._arrays = open_arrays(target.dtype, plan.length, directory, create=create)
         self.status, self.seconds = "running", 0.0
         self._rewind()
 
@@ -139,10 +140,9 @@ class Measured:
         self.total_nats, self.total_errors = float(nats.sum()), int((labels != predicted).sum())
 
 
-def open_arrays(num_classes: int, length: int, directory: Path | None, *, create: bool) -> dict[str, Array]:
+def open_arrays(dtype: np.dtype[Any], length: int, directory: Path | None, *, create: bool) -> dict[str, Array]:
     """The arrays of a record, each with room for `length` numbers: in a directory, or in memory."""
-    classes = np.min_scalar_type(num_classes - 1)
-    types = [np.dtype(t) for t in (np.float64, np.float32, classes, classes, np.float32, np.int64, np.float32)]
+    types = [np.dtype(t) for t in (np.float64, np.float32, dtype, dtype, np.float32, np.int64, np.float32)]
     arrays: dict[str, Array] = {}
     try:
         for name, dtype in zip(ARRAYS, types, strict=True):

@@ -73,6 +73,8 @@ class Record:
     """What a prediction may look at besides earlier labels: the widest of plan, data and model."""
     source: dict[str, Any] | None = None
     """What `load_data` was asked for, where the data came from there."""
+    target: dict[str, Any] | None = None
+    """What is coded, where it is no class: the `kind`, and what both ends must know of it."""
     path: Path | None = field(default=None, compare=False)
 
     @property
@@ -144,7 +146,8 @@ class Record:
 
     def facts(self) -> dict[str, Any]:
         """Everything but the arrays, as plain values."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*ARRAYS, "path")}
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*ARRAYS, "path")}
+        return {name: value for name, value in told.items() if name != "target" or value is not None}
 
     def save(self, directory: str | Path) -> "Record":
         """Write the record into a directory that holds no run yet; gives the record with its path."""

@@ -13,6 +13,7 @@ from prequential.plan import Plan
 from prequential.runs.measured import Contents, Measured
 from prequential.runs.progress import Listener, Progress, Pruned, tell
 from prequential.runs.record import OVER
+from prequential.targets import Target
 
 SECONDS_BETWEEN_PAUSES = 0.1
 FETCHED_AT_ONCE = 256
@@ -28,18 +29,18 @@ class Recorder:
 
     Args:
         plan: what is executed.
-        num_classes: the number of classes.
+        target: what is coded.
         directories: for each member where its arrays are, or None: in memory.
         create: whether the arrays are new.
     """
 
     def __init__(
-        self, plan: Plan, num_classes: int, directories: Sequence[Path | None] = (None,), *, create: bool = True
+        self, plan: Plan, target: Target, directories: Sequence[Path | None] = (None,), *, create: bool = True
     ) -> None:
         self.members: list[Measured] = []
         try:
             for directory in directories:
-                self.members.append(Measured(plan, num_classes, directory, create=create or directory is None))
+                self.members.append(Measured(plan, target, directory, create=create or directory is None))
         except BaseException:
             self.close()
             raise
@@ -97,21 +98,10 @@ class Recorder:
 
     def add(self, start: int, prediction: Prediction | Stepwise, labels: Tensor) -> None:
         """Note a prediction and the labels it was about. Where there are several members, they come first."""
-        charged, uncalibrated = prediction.log_probabilities, prediction.uncalibrated
-        if charged.dim() == 2:
-            charged, uncalibrated = charged[None], uncalibrated[None]
-        column = labels[None, :, None].expand(len(charged), -1, 1)
-        confidence, predicted = charged.max(dim=2)
-        rows = [
-            -charged.gather(2, column)[:, :, 0],
-            -uncalibrated.gather(2, column)[:, :, 0],
-            labels.double().expand(len(charged), -1),
-            predicted.double(),
-            confidence.exp(),
-        ]
-        self._waiting.append((start, torch.stack(rows, dim=1), prediction.temperature.reshape(-1)))
+        rows = prediction.measured(labels)
+        self._waiting.append((start, rows, prediction.temperature.reshape(-1)))
         is_late = time.perf_counter() >= self._next_fetch
-        if charged.device.type == "cpu" or len(self._waiting) >= FETCHED_AT_ONCE or is_late:
+        if rows.device.type == "cpu" or len(self._waiting) >= FETCHED_AT_ONCE or is_late:
             self.fetch()
 
     def fetch(self) -> None:

@@ -186,11 +186,11 @@ def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequ
             data=described,
             seeds={"seed": seed, "order_seed": data.order_seed, "plan_seed": plan.seed},
             length=plan.length,
-            num_classes=data.num_classes,
             prequential=plan.method.prequential,
             environment=environment(learner),
             conditioned_on=conditioned_on,
             source=optional.source,
+            **optional.target.facts(),
         )
         for recipe, seed, fingerprint in zip(recipes, seeds, learner.fingerprints(), strict=True)
     ]

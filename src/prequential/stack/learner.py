@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqWarning
 from prequential.events import Indices
@@ -80,6 +81,7 @@ class StackedLearner:
         self.factory, self.data, self.recipes, self.seeds, self.width = factory, data, recipes, seeds, width
         self.device, self.dtype = torch.device(device), dtype
         self.precision, self.compiled, self.deterministic = precision, compiled, deterministic
+        self.target = capabilities(data).target
         self.inputs = Inputs(data, recipes[0], seed=seeds[0], device=self.device, dtype=dtype)
         fresh = self._fresh_models(event=-1)
         require_same_shapes(fresh)
@@ -105,7 +107,7 @@ class StackedLearner:
         """Try the first member on a batch of that size, as a run of its own would."""
         inputs = self.inputs.clean(np.zeros(num_examples, np.int64))
         with computing(self.device, self.precision):
-            probe_model(self.model, inputs, self.data.num_classes, name_of(self.factory))
+            probe_model(self.model, inputs, self.target, name_of(self.factory))
 
     def fingerprints(self) -> list[str]:
         """Of the models as they began."""
@@ -148,10 +150,8 @@ class StackedLearner:
         return program.predict(np.arange(start, stop))
 
     def predict_uniformly(self, start: int, stop: int) -> Prediction:
-        """Probability 1/C for every class, by every member."""
-        flat = Prediction.uniform(stop - start, self.data.num_classes, self.device)
-        rows = flat.log_probabilities.expand(len(self), -1, -1)
-        return Prediction(rows, rows, flat.temperature.expand(len(self)))
+        """As one who knows nothing, by every member."""
+        return self.models.kind.uniform(stop - start, self.device).of_members(len(self))
 
     def observe(self, start: int, stop: int, labels: Tensor) -> None:
         """It learns by events alone."""
@@ -186,10 +186,10 @@ class StackedLearner:
         if self.data.heldout is None:
             return None
 
-        def charged(stored: Tensor) -> Tensor:
-            return self.models.prediction(self.models.logits(self.inputs.prepared(stored))).log_probabilities
+        def predict(stored: Tensor) -> Prediction:
+            return self.models.prediction(self.models.logits(self.inputs.prepared(stored)))
 
-        return losses_and_errors(self.data.heldout, charged, len(self), self.device)
+        return losses_and_errors(self.data.heldout, predict, self.device)
 
     def state(self) -> dict[str, list[Tensor]]:
         """Everything the next event depends on, as copies: put back by `restore`."""

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from prequential.learn import functional
+from prequential.data.optional import capabilities
+from prequential.learn import classes, functional  # noqa: F401  # classes registers what computes with them
 from prequential.learn.inputs import Inputs
+from prequential.learn.kinds import tensors_of
 from prequential.learn.prediction import Prediction
 from prequential.learn.recipe import Recipe
 from prequential.stack.optimizers import make_stacked_optimizer, reset
@@ -37,7 +38,7 @@ class StackedModels:
         precision: str = "fp32",
     ) -> None:
         self.inputs, self.precision, self._device = inputs, precision, inputs.device
-        self.settings = Vectors(recipes, self._device)
+        self.settings, self.kind = Vectors(recipes, self._device), tensors_of(capabilities(inputs.data).target)
         self.structure = Structure(models)
         self.raw, self.averaged = StackedState(models), StackedState(models)
         self.leaves = {name: view.detach().requires_grad_() for name, view in self.raw.weights.items()}
@@ -67,7 +68,7 @@ class StackedModels:
         with functional.computing(self._device, self.precision):
             logits = self.structure.train(self.leaves | self.raw.others, keys, inputs, shared=shared)
         logits = logits.to(self.raw.flat.dtype)
-        return logits, functional.cross_entropy_gradient(logits.detach(), labels, self.settings.label_smoothing)
+        return logits, self.kind.slope(logits.detach(), labels, self.settings.label_smoothing)
 
     def move_statistics(self, before: dict[str, Tensor]) -> None:
         """Batch statistics from where they were before a step to where each member takes them."""
@@ -105,16 +106,12 @@ class StackedModels:
 
     def prediction(self, logits: Tensor) -> Prediction:
         """What logits say at the members' temperatures; every tensor has the members first."""
-        return Prediction(
-            functional.log_probabilities(logits, self.beta[:, None, None]),
-            F.log_softmax(logits.double(), dim=-1),
-            functional.temperature(self.beta),
-        )
+        return self.kind.prediction(logits, self.beta)
 
     @torch.no_grad()
     def calibrate(self, logits: Tensor, labels: Tensor) -> None:
         """One gradient step on each temperature."""
-        gradient = torch.vmap(functional.calibration_gradient, (0, None, 0))(logits, labels, self.beta)
+        gradient = torch.vmap(self.kind.calibration_gradient, (0, None, 0, None))(logits, labels, self.beta, None)
         self.beta_optimizer.begin()
         self.beta_optimizer.step(gradient)
 

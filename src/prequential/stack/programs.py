@@ -119,7 +119,7 @@ class PredictProgram:
         self._slot.place(positions, None)
         self._positions.copy_(onto(self._device, positions))
         self._logits, found = self._replay()
-        return Prediction(found.log_probabilities.clone(), found.uncalibrated.clone(), found.temperature.clone())
+        return found.copied()
 
     def calibrate(self, labels: Tensor) -> None:
         """On what was predicted last."""

@@ -12,7 +12,7 @@ from prequential.measure import require_comparable
 from prequential.report.plots.chosen import Run, Setting
 from prequential.report.plots.lines import mean_nats
 from prequential.runs.record import Record
-from prequential.simple_codes import frequency_code, previous_label_code, uniform_code
+from prequential.targets.simple_codes import frequency_code, previous_label_code, uniform_code
 
 SIMPLE_CODES = {
     "uniform": ("the uniform code", uniform_code),
