@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from prequential.data.optional import capabilities
@@ -48,3 +48,13 @@ def fingerprint_of(model: nn.Module) -> str:
     tensors = (*model.parameters(), *model.buffers())
     content = b"".join(tensor.detach().cpu().contiguous().numpy().tobytes() for tensor in tensors)
     return digest_of(repr(model).encode() + content)
+
+
+def averaged_and_copied(model: nn.Module, recipe: Recipe) -> tuple[list[Tensor], list[Tensor]]:
+    """What the EMA averages and what it copies, as tensors that share memory with the model."""
+    averaged: list[Tensor] = []
+    copied: list[Tensor] = []
+    for tensors, follow in ((model.parameters(), True), (model.buffers(), recipe.batch_statistics != "raw")):
+        for tensor in tensors:
+            (averaged if follow and tensor.is_floating_point() else copied).append(tensor.detach())
+    return averaged, copied

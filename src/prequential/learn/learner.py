@@ -11,7 +11,7 @@ from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.events import Indices
 from prequential.learn import classes, functional  # noqa: F401  # classes registers what computes with them
-from prequential.learn.fresh import fingerprint_of, fresh_model
+from prequential.learn.fresh import averaged_and_copied, fingerprint_of, fresh_model
 from prequential.learn.heldout import losses_and_errors
 from prequential.learn.inputs import Inputs
 from prequential.learn.kinds import tensors_of
@@ -71,7 +71,7 @@ class Learner:
         self.averaged = copy.deepcopy(self.model).eval().requires_grad_(False)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self._weights = [p.detach() for p in self.parameters]
-        raw, averaged = (_tensors(model, recipe) for model in (self.model, self.averaged))
+        raw, averaged = (averaged_and_copied(model, recipe) for model in (self.model, self.averaged))
         self.tracked, self.copied = (raw[0], averaged[0]), (raw[1], averaged[1])
         self.beta = torch.tensor(functional.INITIAL_BETA, dtype=torch.float64, device=self.device)
         self.optimizer = make_optimizer(recipe, self._weights)
@@ -180,9 +180,9 @@ class Learner:
         """Fresh weights, optimizer, EMA and temperature."""
         fresh = self._fresh_model(event)
         for mine in (self.model, self.averaged):
-            for targets, sources in zip(_tensors(mine, self.recipe), _tensors(fresh, self.recipe), strict=True):
-                for target, source in zip(targets, sources, strict=True):
-                    target.copy_(source)
+            tensors, theirs = (averaged_and_copied(model, self.recipe) for model in (mine, fresh))
+            for target, source in zip(tensors[0] + tensors[1], theirs[0] + theirs[1], strict=True):
+                target.copy_(source)
         self.beta.fill_(functional.INITIAL_BETA)
         reset(self.beta_optimizer)
         self._restart()
@@ -246,13 +246,3 @@ class Learner:
             return self.kind.prediction(self.logits(self.inputs.prepared(stored)), self.beta)
 
         return losses_and_errors(self.data.heldout, predict, self.device)
-
-
-def _tensors(model: nn.Module, recipe: Recipe) -> tuple[list[Tensor], list[Tensor]]:
-    """What the EMA averages and what it copies, as tensors that share memory with the model."""
-    averaged: list[Tensor] = []
-    copied: list[Tensor] = []
-    for tensors, follow in ((model.parameters(), True), (model.buffers(), recipe.batch_statistics != "raw")):
-        for tensor in tensors:
-            (averaged if follow and tensor.is_floating_point() else copied).append(tensor.detach())
-    return averaged, copied
