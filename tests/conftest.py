@@ -1,6 +1,7 @@
 """Small real parts for the tests: a data set made of two moons' worth of numbers, and real MNIST."""
 
 import os
+from collections.abc import Iterator
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.pop("PREQ_DATA", None)
@@ -8,13 +9,17 @@ os.environ.pop("PREQ_DATA", None)
 import numpy as np
 import pytest
 import torch
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from prequential.data import ArraySequence, from_arrays, load
 from prequential.rng import derive, uniforms
 
+from .processes import end_all
+
 torch.set_num_threads(1)
-settings.register_profile("ours", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "ours", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, print_blob=True
+)  # no clock decides
 settings.load_profile("ours")
 
 
@@ -28,6 +33,13 @@ def blobs(length: int, *, num_classes: int = 3, num_inputs: int = 5, seed: int =
     return from_arrays(
         inputs, labels, num_classes=num_classes, heldout=(inputs[held] + 0.01, labels[held]), name="blobs"
     )
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_running() -> Iterator[None]:
+    """A test that fails half-way leaves nothing behind that others could stumble over."""
+    yield
+    end_all()
 
 
 @pytest.fixture(scope="session")
