@@ -105,7 +105,9 @@ BEYOND: list[tuple[str, str, str, str, set[str]]] = [
 """What the README says each preset uses that the paper's sweep could not draw."""
 
 
-@pytest.mark.parametrize(("name", "data", "model", "space", "beyond"), BEYOND, ids=[" ".join(each[:3]) for each in BEYOND])
+@pytest.mark.parametrize(
+    ("name", "data", "model", "space", "beyond"), BEYOND, ids=[" ".join(each[:3]) for each in BEYOND]
+)
 def test_presets_go_beyond_the_papers_sweeps_as_the_readme_says(
     name: str, data: str, model: str, space: str, beyond: set[str]
 ) -> None:
