@@ -1,6 +1,7 @@
 """Small real parts for the tests: a data set made of two moons' worth of numbers, and real MNIST."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -17,6 +18,8 @@ from prequential.rng import derive, uniforms
 from .processes import end_all
 
 torch.set_num_threads(1)
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a shell; processes would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile(
     "ours", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, print_blob=True
 )  # no clock decides

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -336,10 +337,10 @@ class Terminal:
 
     def read_until(self, text: str | None = None) -> str:
         """What is said up to this text, or up to the end."""
-        said = b""
+        said, deadline = b"", time.monotonic() + PATIENCE
         with suppress(OSError):  # the other end is closed
             while text is None or text.encode() not in said:
-                assert select.select([self._ours], [], [], PATIENCE)[0], said.decode()
+                assert select.select([self._ours], [], [], max(deadline - time.monotonic(), 0))[0], said.decode()
                 said += os.read(self._ours, 65536)
         return said.decode()
 
