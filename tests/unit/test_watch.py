@@ -234,11 +234,11 @@ def test_asking_for_a_lock_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.
         assert is_locked(tmp_path)
     assert not is_locked(tmp_path)
     assert not is_locked(tmp_path / "nowhere")
-    held = (tmp_path / "lock").open("rb")
-    fcntl.flock(held, fcntl.LOCK_SH)
-    monkeypatch.setattr("prequential.lock.time", SimpleNamespace(sleep=lambda seconds: held.close()))
-    with DirectoryLock(tmp_path):
-        assert held.closed
+    with (tmp_path / "lock").open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        monkeypatch.setattr("prequential.lock.time", SimpleNamespace(sleep=lambda seconds: held.close()))
+        with DirectoryLock(tmp_path):
+            assert held.closed
 
 
 def test_new_runs_show_up_and_sweeps_between_trials_are_waited_for(record: Record, tmp_path: Path) -> None:
