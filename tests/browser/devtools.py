@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-PATIENCE = 60.0
-"""Seconds until a browser that says nothing is given up."""
+from ..processes import PATIENCE
+
 FLAGS = (
     "--headless=new", "--remote-debugging-pipe", "--no-first-run", "--no-default-browser-check", "--disable-gpu",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
@@ -60,7 +60,7 @@ class Browser:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         os.close(self._out)  # the browser ends with its pipe
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE
         while os.waitpid(self._process, os.WNOHANG) == (0, 0):
             if time.monotonic() > deadline:
                 os.kill(self._process, signal.SIGKILL)

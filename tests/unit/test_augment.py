@@ -90,7 +90,7 @@ def test_a_row_depends_on_its_own_image_and_draws_only(case: Case) -> None:
 
 
 @given(cases(), st.booleans())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @pytest.mark.usefixtures("_strict")
 def test_many_models_at_once_see_what_each_sees_alone(case: Case, shared: bool) -> None:
     pipeline, images, draws = case

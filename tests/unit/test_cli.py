@@ -5,9 +5,9 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from prequential.errors import PreqError
 from prequential.methods import METHODS
 from prequential.presets import PRESETS, Preset, find_preset
 
+from ..processes import GATED, PATIENCE, Gate, start_preq, wait_for
 from ..records import made_record
 from .test_imports import BLOCK_TORCH
 from .test_run import AGREED_KEYS
@@ -176,16 +177,12 @@ def test_a_diverging_run_has_its_own_status(tmp_path: Path, capsys: Captured) ->
 
 
 def test_ctrl_c_stops_cleanly_and_keeps_what_was_measured(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "prequential.cli", "run", "mnist", "mlp1", "--threads", "1", "--out"]
-    process = subprocess.Popen(
-        [*command, str(tmp_path / "run")], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    while not (tmp_path / "run").exists():
-        assert process.poll() is None
-        time.sleep(0.05)
-    time.sleep(1.5)
+    gate = Gate(tmp_path / "gate", step=40)
+    flags = ["run", "mnist", GATED, "--width", "0.1", "--threads", "1", "--out", str(tmp_path / "run")]
+    process = start_preq(flags, gate.environment)
+    wait_for(lambda: gate.waiting, process)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "stopped at label" in err
@@ -247,15 +244,25 @@ def test_plan_lists_counts_and_checks(capsys: Captured) -> None:
     assert "not prequential" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("extra", [[], ["--method", "ci-cf", "--epochs", "2"], ["--average-flips"]])
-def test_plan_tells_the_cost_of_the_run_before_it_is_made(extra: list[str], capsys: Captured) -> None:
+@pytest.mark.parametrize(
+    ("extra", "at_once"),
+    [([], 16), (["--method", "ci-cf", "--epochs", "2"], 11), (["--average-flips"], 16)],
+    ids=["streams", "chunks", "flips"],
+)
+def test_plan_tells_the_cost_of_the_run_before_it_is_made(
+    extra: list[str], at_once: int, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minutes = itertools.count()  # whatever is measured takes one
+    monkeypatch.setattr("prequential.learn.estimate.time", SimpleNamespace(perf_counter=lambda: 60.0 * next(minutes)))
     flags = ["--length", "200", "--batch-size", "16", "--width", "0.2", "--json", *extra]
     assert preq("plan", "--data", "mnist", "--model", "mlp2", *flags, "--heldout") == 0
     plan = json.loads(capsys.readouterr().out)
     assert preq("run", "mnist", "mlp2", *flags, "--threads", "1") == 0
     run = json.loads(capsys.readouterr().out)
     assert plan["flops"] == run["flops"]
-    assert 0 < plan["seconds"] < 100 * run["seconds"] + 10
+    evaluated = plan["predicted_examples"] + plan["recomputed_examples"] + 10_000
+    assert plan["train_step_seconds"] == 60
+    assert plan["seconds"] == pytest.approx(60 * (plan["trained_examples"] / plan["batch_size"] + evaluated / at_once))
     assert preq("plan", "--data", "mnist", "--model", "mlp2", *flags[: -1 - len(extra)], *extra) == 0
     assert "FLOPs, about" in capsys.readouterr().out.replace("held-out data)", "FLOPs")
 

@@ -5,7 +5,6 @@ import errno
 import hashlib
 import io
 import os
-import signal
 import socket
 import stat
 import subprocess
@@ -13,7 +12,6 @@ import sys
 import tarfile
 import tempfile
 import threading
-import time
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +28,8 @@ from prequential.data import download, remote, transfer
 from prequential.data.download import cache_directory, extract, fetch
 from prequential.data.remote import RemoteFile
 from prequential.errors import PreqError
+
+from ..processes import PATIENCE, start, wait_for
 
 CONTENT = hashlib.shake_256(b"the publisher's file").digest(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -49,7 +49,8 @@ class Behaviour:
     chunked: bool = False
     location: str = ""
     content_range: str = ""
-    seconds_per_block: float = 0.0
+    waits_at: int | None = None
+    """Behind so many bytes of the body each answer waits until the site lets go on."""
 
 
 class Site(ThreadingHTTPServer):
@@ -61,7 +62,7 @@ class Site(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.behaviours: dict[str, Behaviour] = {}
         self.asked: list[tuple[str, str | None]] = []
-        self.closing = threading.Event()
+        self.stopped, self.goes_on, self.closing = threading.Event(), threading.Event(), threading.Event()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that goes away is no news."""
@@ -107,10 +108,12 @@ class Handler(BaseHTTPRequestHandler):
     def send_body(self, behaviour: Behaviour, body: bytes) -> None:
         drop = behaviour.drops.pop(0) if behaviour.drops else len(body)
         for at in range(0, min(len(body), drop), 10_000):
+            if at == behaviour.waits_at:
+                self.server.goes_on.wait(PATIENCE)
             self.wfile.write(body[at : min(at + 10_000, drop)])
-            self.server.closing.wait(behaviour.seconds_per_block)
         if behaviour.stalls and drop < len(body):
-            self.server.closing.wait(20)
+            self.server.stopped.set()
+            self.server.closing.wait(PATIENCE)
 
 
 @pytest.fixture
@@ -120,19 +123,25 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     with Site() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield server
-        server.closing.set()
-        server.shutdown()
-        thread.join()
+        try:
+            yield server
+        finally:
+            server.goes_on.set()
+            server.closing.set()
+            server.shutdown()
+            thread.join()
 
 
-def in_subprocess(file: RemoteFile, directory: Path, before: str = "") -> subprocess.Popen[str]:
+def in_subprocess(
+    file: RemoteFile, directory: Path, before: str = "", listener: str = "lambda *_: None"
+) -> "subprocess.Popen[str]":
     code = (
         f"from prequential.data.download import *\nfrom prequential.data.remote import RemoteFile\n"
         f"from prequential.errors import PreqError\nfrom pathlib import Path\n{before}\n"
-        f"try: print(fetch({file!r}, Path({str(directory)!r})))\nexcept PreqError as error: print(error)"
+        f"try: print(fetch({file!r}, Path({str(directory)!r}), listener={listener}))\n"
+        f"except PreqError as error: print(error)"
     )
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    return start([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
 
 
 def names(directory: Path) -> list[str]:
@@ -265,9 +274,24 @@ def test_three_failures_in_a_row_are_enough_but_what_moves_on_is_not_given_up(
 def test_a_server_that_falls_silent_is_left_and_asked_again(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "TIMEOUT_SECONDS", 0.5)
-    assert fetch(site.file(Behaviour(drops=[150_000], stalls=True)), tmp_path).read_bytes() == CONTENT
-    assert site.asked[1][1] == "bytes=131072-", "two whole blocks came"
+    connections: list[socket.socket] = []
+    really = transfer._open
+
+    def noted(url: str, begin: int) -> Any:
+        answer = really(url, begin)
+        connections.append(answer.fp.raw._sock)  # type: ignore[attr-defined]
+        return answer
+
+    def lose_patience(name: str, length: int, size: int) -> None:
+        if length == 131_072 and len(connections) == 1:
+            assert site.stopped.wait(PATIENCE)  # whatever comes from there has come
+            assert connections[0].gettimeout() == transfer.TIMEOUT_SECONDS
+            connections[0].settimeout(0.01)
+
+    monkeypatch.setattr(transfer, "_open", noted)
+    file = site.file(Behaviour(drops=[150_000], stalls=True))
+    assert fetch(file, tmp_path, listener=lose_patience).read_bytes() == CONTENT
+    assert [wanted for _, wanted in site.asked] == [None, "bytes=131072-"], "two whole blocks came"
 
 
 def test_wrong_content_is_refused_and_the_next_address_used(site: Site, tmp_path: Path) -> None:
@@ -356,31 +380,44 @@ def test_no_network_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_killed_download_is_continued(site: Site, tmp_path: Path) -> None:
-    file, part = site.file(Behaviour(seconds_per_block=0.1)), tmp_path / "data.bin.part"
+    file, part = site.file(Behaviour(waits_at=150_000)), tmp_path / "data.bin.part"
     process = in_subprocess(file, tmp_path)
-    while not (part.exists() and part.stat().st_size > 60_000):
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
+    wait_for(lambda: part.exists() and part.stat().st_size == 131_072, process)
+    process.kill()
     process.communicate()
-    length = part.stat().st_size
-    assert length < len(CONTENT)
+    assert part.stat().st_size == 131_072
     site.address("/0/data.bin")
     assert fetch(file, tmp_path).read_bytes() == CONTENT
-    assert [wanted for _, wanted in site.asked] == [None, f"bytes={length}-"]
+    assert [wanted for _, wanted in site.asked] == [None, "bytes=131072-"]
     assert names(tmp_path) == ["data.bin"]
 
 
 def test_many_who_want_the_same_file_share_one_download(site: Site, tmp_path: Path) -> None:
-    file, heard = site.file(Behaviour(seconds_per_block=0.03)), []
-    processes = [in_subprocess(file, tmp_path) for _ in range(2)]
+    file, heard = site.file(Behaviour(waits_at=150_000)), [list[int]() for _ in range(3)]
+    notes = [tmp_path / "notes" / name for name in ("one", "other")]
+    notes[0].parent.mkdir()
+    listeners = [f"lambda name, length, size: Path({str(note)!r}).write_text(str(length))" for note in notes]
+    processes = [in_subprocess(file, tmp_path / "to", listener=listener) for listener in listeners]
+
+    def all_have_heard() -> bool:
+        """Those who wait hear how the other gets on."""
+        return all(131_072 in each for each in heard) and all(
+            note.exists() and note.read_text() == "131072" for note in notes
+        )
+
     with ThreadPoolExecutor(3) as pool:
-        paths = list(pool.map(lambda _: fetch(file, tmp_path, listener=lambda *fact: heard.append(fact[1])), range(3)))
-    assert [process.communicate()[0].strip() for process in processes] == [str(tmp_path / "data.bin")] * 2
-    assert {path.read_bytes() for path in paths} == {CONTENT}
+        coming = [
+            pool.submit(fetch, file, tmp_path / "to", listener=lambda *fact, each=each: each.append(fact[1]))
+            for each in heard
+        ]
+        try:
+            wait_for(all_have_heard, *processes)
+        finally:
+            site.goes_on.set()
+    assert [process.communicate()[0].strip() for process in processes] == [str(tmp_path / "to" / "data.bin")] * 2
+    assert {each.result().read_bytes() for each in coming} == {CONTENT}
     assert len(site.asked) == 1
-    assert len(heard) > 6, "those who wait hear how the other gets on"
-    assert names(tmp_path) == ["data.bin"]
+    assert names(tmp_path / "to") == ["data.bin"]
 
 
 def test_a_lock_that_its_last_owner_took_away_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -455,8 +492,8 @@ def test_the_table_of_official_files() -> None:
 
 def test_the_bar_shows_on_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:
     code = (
-        "import sys, time\nfrom prequential.data.download import DownloadBar\nwith DownloadBar() as bar:\n"
-        "    bar('data.bin', 20_000_000, 50_000_000); time.sleep(0.4); bar('data.bin', 30_000_000, 50_000_000)\n"
+        "import sys\nfrom prequential.data.download import DownloadBar\nwith DownloadBar() as bar:\n"
+        "    bar('data.bin', 20_000_000, 50_000_000); bar('data.bin', 30_000_000, 50_000_000)\n"
         "sys.exit('torch' in sys.modules)"
     )
     ours, theirs = os.openpty()

@@ -23,6 +23,7 @@ from prequential.runs.record import ARRAYS, Record
 
 from ..conftest import blobs
 from ..laws.test_records import tiny
+from ..processes import PATIENCE
 
 TRIES = int(os.environ.get("PREQ_FUZZ", "500"))
 METHOD = pq.ReplayStreams(num_streams=1, batch_size=8)
@@ -57,7 +58,7 @@ def time_limit(seconds: int) -> Iterator[None]:
 
 def attempt(action: Callable[[], bool]) -> bool:
     """Whether the damage was told; the only other way to end well is the right answer."""
-    with time_limit(20), warnings.catch_warnings(action="ignore", category=PreqWarning):
+    with time_limit(int(PATIENCE)), warnings.catch_warnings(action="ignore", category=PreqWarning):
         try:
             assert action(), "a wrong answer was handed over as right"
         except PreqError as error:

@@ -3,7 +3,8 @@
 import copy
 import math
 import os
-import time
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -247,13 +248,31 @@ def test_models_have_their_known_sizes_and_obey_the_laws(name: str, parameters: 
     assert set(MODELS) >= {"mlp1", "mlp2", "mlp3", "lenet", "smallconv", "mnistnet"}
 
 
-def test_the_machine() -> None:
+def test_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_device("cpu").type == "cpu"
     with num_threads(2):
         assert torch.get_num_threads() == 2
     assert torch.get_num_threads() == 1
-    assert fastest_num_threads(lambda: time.sleep(2e-3 * torch.get_num_threads())) == 1
-    assert fastest_num_threads(lambda: time.sleep(4e-3 / torch.get_num_threads())) > 1 or os.cpu_count() == 1
+    now = 0.0
+
+    def takes(seconds: Callable[[int], float]) -> Callable[[], None]:
+        """A step that takes so long, by the clock that measures it, with a number of threads."""
+
+        def step() -> None:
+            nonlocal now
+            now += seconds(torch.get_num_threads())
+
+        return step
+
+    with monkeypatch.context() as patch:
+        patch.setattr("prequential.learn.environment.time", SimpleNamespace(perf_counter=lambda: now))
+        patch.setattr(os, "sched_getaffinity", lambda process: set(range(5)))
+        assert fastest_num_threads(takes(lambda threads: 1.0 * threads)) == 1
+        assert fastest_num_threads(takes(lambda threads: 1.0 / threads)) == 4
+        assert fastest_num_threads(takes(lambda threads: {1: 1.0, 2: 0.8, 4: 0.75}[threads])) == 2
+        assert fastest_num_threads(takes(lambda threads: {1: 1.0, 2: 0.9, 4: 0.8}[threads])) == 4
+        patch.setattr(os, "sched_getaffinity", lambda process: {3})
+        assert fastest_num_threads(takes(lambda threads: 1.0 / threads)) == 1
     facts = environment(Learner("mlp1", pq.load_data("mnist").take(8), pq.Recipe(), seed=0))
     assert facts["torch"] == torch.__version__
     assert math.isclose(facts["threads"], 1)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from ..processes import PATIENCE, start_preq
 from .test_shared_study import assert_shared_fairly, command, kill_one_of_two
-from .test_sweep import start
 
 PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default=Path("/none/initdb")).parent
 IS_ROOT = os.geteuid() == 0
@@ -49,7 +49,7 @@ def server() -> Iterator[str]:
         def do(program: str, *arguments: str) -> None:
             subprocess.run(
                 [*as_user, PROGRAMS / program, "-D", place / "data", *arguments],
-                check=True, cwd=place, stdout=subprocess.DEVNULL, timeout=60,
+                check=True, cwd=place, stdout=subprocess.DEVNULL, timeout=PATIENCE,
             )  # fmt: skip
 
         do("initdb", "--username=preq", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
@@ -66,17 +66,17 @@ def database(server: str, name: str) -> str:
     """The address of an empty database."""
     port = server.rpartition(":")[2]
     address = ["--host=127.0.0.1", f"--port={port}", "--username=preq"]
-    subprocess.run([PROGRAMS / "createdb", *address, name], check=True, timeout=60)
+    subprocess.run([PROGRAMS / "createdb", *address, name], check=True, timeout=PATIENCE)
     return f"{server}/{name}"
 
 
 def test_two_sweeps_share_the_trials_of_one_study(tmp_path: Path, server: str) -> None:
     url = database(server, "shared")
     outs = [tmp_path / "one", tmp_path / "other"]
-    shared = ["--storage", url, "--grace-seconds", "20", "--json"]
-    sweeps = [start(command(tmp_path, *shared, "--out", str(out))) for out in outs]
+    shared = ["--storage", url, "--grace-seconds", "600", "--json"]
+    sweeps = [start_preq(command(tmp_path, *shared, "--out", str(out))) for out in outs]
     for sweep in sweeps:
-        told, said = sweep.communicate(timeout=120)
+        told, said = sweep.communicate(timeout=PATIENCE)
         assert said == ""
         assert json.loads(told)["finished"] == 4  # both end when all trials are over
     assert_shared_fairly(tmp_path, outs, url)

@@ -144,7 +144,7 @@ def test_a_full_disk_is_one_line_and_the_work_goes_on(tmp_path: Path, monkeypatc
     assert again[0] > 0
 
 
-@pytest.mark.parametrize(("seconds", "done"), [(-1.0, 40), (60.0, 0)])
+@pytest.mark.parametrize(("seconds", "done"), [(-1.0, 40), (1e9, 0)])
 def test_killed_in_the_middle(tmp_path: Path, seconds: float, done: int) -> None:
     code = (
         "import os, signal, sys, numpy as np, prequential.data.prepare as p, prequential.data.shard_writer as w\n"

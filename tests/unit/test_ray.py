@@ -1,12 +1,11 @@
 """Sweeps on Ray: the same trials whatever happens to its workers, and nothing left running."""
 
+import contextlib
 import importlib.util
 import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -22,7 +21,8 @@ from prequential.sweep import RayTasks
 
 from ..conftest import blobs
 from ..laws.test_records import tiny
-from .test_sweep import FILE, METHOD, SPACE, assert_same_trials, study_of, wait_for
+from ..processes import GATED, PATIENCE, Gate, start_preq, wait_for
+from .test_sweep import FILE, METHOD, SPACE, assert_same_trials, study_of
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed (pip install 'prequential[ray]')"
@@ -32,15 +32,20 @@ TOKEN = "PREQ_TEST_OF_RAY"
 
 def command(tmp_path: Path, *more: str) -> list[str]:
     (tmp_path / "mine.py").write_text(FILE)
-    flags = f"sweep mnist mlp1 --width 0.1 --length 640 --space {tmp_path}/mine.py:space --trials 3"
+    flags = f"sweep mnist {GATED} --width 0.1 --length 640 --space {tmp_path}/mine.py:space --trials 3"
     return [*flags.split(), "--checkpoint-seconds", "0", *more]
 
 
-def start(arguments: list[str], token: str, home: Path) -> "subprocess.Popen[str]":
-    """A sweep with a home of its own: Ray keeps there what protects a local cluster from others."""
-    line = [sys.executable, "-m", "prequential.cli", *arguments]
-    environment = os.environ | {TOKEN: token, "HOME": str(home)}
-    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+@pytest.fixture
+def token() -> Iterator[str]:
+    """A mark of the processes of a test, those that Ray starts in groups of their own included: all end with it."""
+    token = uuid.uuid4().hex
+    yield token
+    while left := list(processes(token)):
+        for process in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.01)
 
 
 def processes(token: str) -> Iterator[int]:
@@ -70,32 +75,31 @@ def saved(out: Path) -> list[Path]:
 
 
 @needs_ray
-def test_trials_survive_a_stop_and_the_death_of_a_worker(tmp_path: Path) -> None:
-    out, token = tmp_path / "s", uuid.uuid4().hex
+def test_trials_survive_a_stop_and_the_death_of_a_worker(tmp_path: Path, token: str) -> None:
+    out = tmp_path / "s"
     ray = ["--ray", "local", "--ray-cpus", "0.5", "--jobs", "2", "--out", str(out)]
-    process = start(command(tmp_path, *ray), token, tmp_path)
-    wait_for(lambda: len(saved(out)) == 2, process)
+    # a home of its own: Ray keeps there what protects a local cluster from others
+    environment = {TOKEN: token, "HOME": str(tmp_path), "RAY_worker_register_timeout_seconds": str(int(PATIENCE))}
+    gate = Gate(tmp_path / "first-gate", step=40)
+    process = start_preq(command(tmp_path, *ray), environment | gate.environment)
+    wait_for(lambda: len(gate.waiting) == 2, process)
+    assert len(saved(out)) == 2
     process.send_signal(signal.SIGTERM)
-    told, said = process.communicate(timeout=60)
+    told, said = process.communicate(timeout=PATIENCE)
     assert (process.returncode, told) == (128 + signal.SIGTERM, "")
     assert said == "preq: stopped after 0 of 3 trials; the same command with --resume goes on\n"
     stopped = saved(out)
     assert len(stopped) == 2
     assert all(0 < len(pq.load(run).nats) < 640 for run in stopped)
 
-    process = start(command(tmp_path, *ray, "--resume", "--json"), token, tmp_path)
-    killed = 0
-
-    def kill_one() -> bool:
-        nonlocal killed
-        killed = next((writer for run in saved(out) if (writer := writer_of(run, token))), 0)
-        if killed:
-            os.kill(killed, signal.SIGKILL)
-        return killed > 0
-
-    wait_for(kill_one, process)
-    assert killed != process.pid
-    told, said = process.communicate(timeout=60)
+    gate = Gate(tmp_path / "second-gate", step=40)
+    process = start_preq(command(tmp_path, *ray, "--resume", "--json"), environment | gate.environment)
+    wait_for(lambda: len(gate.waiting) == 2, process)
+    killed = writer_of(stopped[0], token)
+    assert killed in gate.waiting
+    os.kill(killed, signal.SIGKILL)
+    gate.open()
+    told, said = process.communicate(timeout=PATIENCE)
     assert "failed: its Ray worker died (WorkerCrashedError)" in said
     assert said.count("\n") == 1
     assert (json.loads(told)["trials"], json.loads(told)["finished"]) == (3, 3)
@@ -105,10 +109,7 @@ def test_trials_survive_a_stop_and_the_death_of_a_worker(tmp_path: Path) -> None
     assert sorted(path.name for path in (out / "trials").iterdir()) == [f"{k:05d}" for k in range(3)]
     assert main(command(tmp_path, "--out", str(tmp_path / "undisturbed"))) == 0
     assert_same_trials(out, tmp_path / "undisturbed", 3)
-    deadline = time.monotonic() + 20
-    while left := list(processes(token)):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.1)
+    wait_for(lambda: not list(processes(token)))
 
 
 @needs_ray

@@ -1,8 +1,6 @@
 """Sweeps that share a study: no trial lost, none run twice, whoever dies."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,7 +24,8 @@ from prequential.sweep.study import Trials
 
 from ..conftest import blobs
 from ..laws.test_records import tiny
-from .test_sweep import FILE, METHOD, SPACE, start, wait_for
+from ..processes import GATED, PATIENCE, Gate, start, start_preq, wait_for
+from .test_sweep import FILE, METHOD, SPACE
 
 GRACE = 8.0
 
@@ -195,16 +194,17 @@ def test_a_run_that_others_have_taken_over_does_not_count_here(tmp_path: Path) -
         pq.sweep(tiny, blobs(32), METHOD, **arguments | {"out": tmp_path / "t"}, storage=storage, grace_seconds=0)
 
 
+@pytest.mark.usefixtures("_time_passes_by_waiting")
 def test_a_sweep_ends_when_all_trials_are_over_also_those_of_the_dead(tmp_path: Path) -> None:
     arguments: dict[str, Any] = {"space": SPACE, "seed": 0, "out": tmp_path / "s", "storage": url_of(tmp_path)}
     pq.sweep(tiny, blobs(32), METHOD, **arguments, trials=1)
     name = json.loads((tmp_path / "s/sweep.json").read_text())["study"]
     dead = Trials(
-        url_of(tmp_path), name, space=SPACE, seed=0, sampler="random", mark="dead", limit=2, grace_seconds=60.0
+        url_of(tmp_path), name, space=SPACE, seed=0, sampler="random", mark="dead", limit=2, grace_seconds=GRACE
     )
     assert numbers(dead) == [1]
     dead.close()
-    summary = pq.sweep(tiny, blobs(32), METHOD, **arguments, trials=2, resume=True, grace_seconds=1.0)
+    summary = pq.sweep(tiny, blobs(32), METHOD, **arguments, trials=2, resume=True, grace_seconds=GRACE)
     assert summary.counts["finished"] == 2
     assert (tmp_path / "s/trials/00001/record.json").exists()
 
@@ -234,7 +234,7 @@ import sys
 from prequential.sweep import Uniform
 from prequential.sweep.study import Trials
 trials = Trials(sys.argv[1], "x", space={"eps": Uniform(0, 1)}, seed=0, sampler="random", mark=sys.argv[2], limit=30,
-    grace_seconds=60.0)
+    grace_seconds=1e6)
 print(*(claims[0].number for claims in iter(trials.take, None)))
 trials.close()
 """
@@ -242,14 +242,14 @@ trials.close()
 
 def test_processes_that_begin_at_once_take_each_trial_once(tmp_path: Path) -> None:
     line = [sys.executable, "-c", TAKER, url_of(tmp_path)]
-    takers = [subprocess.Popen([*line, mark], stdout=subprocess.PIPE, text=True) for mark in "abc"]
-    taken = [int(number) for taker in takers for number in taker.communicate(timeout=60)[0].split()]
+    takers = [start([*line, mark], stdout=subprocess.PIPE, text=True) for mark in "abc"]
+    taken = [int(number) for taker in takers for number in taker.communicate(timeout=PATIENCE)[0].split()]
     assert sorted(taken) == list(range(30))
 
 
 def command(tmp_path: Path, *more: str) -> list[str]:
     (tmp_path / "mine.py").write_text(FILE)
-    flags = f"sweep mnist mlp1 --width 0.1 --length 384 --space {tmp_path}/mine.py:space --trials 4"
+    flags = f"sweep mnist {GATED} --width 0.1 --length 384 --space {tmp_path}/mine.py:space --trials 4"
     return [*flags.split(), "--checkpoint-seconds", "0", *more]
 
 
@@ -269,20 +269,16 @@ def assert_shared_fairly(tmp_path: Path, outs: list[Path], url: str) -> None:
 
 
 def kill_one_of_two(tmp_path: Path, url: str) -> None:
-    """Two sweeps on one study; the first to have saved the state of a trial is killed and never comes back."""
-    outs = [tmp_path / "one", tmp_path / "other"]
+    """Two sweeps on one study; the first to stand in the middle of a trial is killed and never comes back."""
+    outs, gate = [tmp_path / "one", tmp_path / "other"], Gate(tmp_path / "gate", step=40)
     shared = ["--storage", url, "--grace-seconds", "3", "--json"]
-    sweeps = [start(command(tmp_path, *shared, "--out", str(out))) for out in outs]
-
-    def victim() -> int | None:
-        return next((k for k, out in enumerate(outs) if list(out.glob("trials/*/checkpoints/*.safetensors"))), None)
-
-    wait_for(lambda: victim() is not None, sweeps[0])
-    killed = victim()
-    assert killed is not None
-    os.kill(sweeps[killed].pid, signal.SIGKILL)
+    sweeps = [start_preq(command(tmp_path, *shared, "--out", str(out)), gate.environment) for out in outs]
+    killed = [sweep.pid for sweep in sweeps].index(wait_for(lambda: gate.waiting, *sweeps)[0])
+    assert list(outs[killed].glob("trials/*/checkpoints/*.safetensors"))
+    sweeps[killed].kill()
     sweeps[killed].communicate()
-    told, said = sweeps[1 - killed].communicate(timeout=120)
+    gate.open()
+    told, said = sweeps[1 - killed].communicate(timeout=PATIENCE)
     assert said == ""
     assert (json.loads(told)["trials"], json.loads(told)["finished"]) == (4, 4)
     assert_shared_fairly(tmp_path, outs, url)

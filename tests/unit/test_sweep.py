@@ -3,11 +3,8 @@
 import json
 import math
 import multiprocessing
-import os
 import signal
-import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,6 +34,7 @@ from prequential.sweep.study import Trials
 
 from ..conftest import blobs
 from ..laws.test_records import tiny
+from ..processes import GATED, PATIENCE, Gate, start_preq, wait_for
 
 METHOD = pq.ReplayStreams(num_streams=2, batch_size=8)
 SPACE: dict[str, Any] = {"learning_rate": LogUniform(1e-3, 1e-1), "num_streams": LogUniform(1, 3, whole=True)}
@@ -182,11 +180,12 @@ def test_a_mistake_that_is_made_again_and_again_costs_no_trial(tmp_path: Path) -
     assert pq.sweep(fragile, blobs(LENGTH), METHOD, **arguments).counts["finished"] == 2
 
 
+@pytest.mark.usefixtures("_time_passes_by_waiting")
 def test_one_that_joins_with_a_mistake_fails_no_trial_of_the_others(tmp_path: Path) -> None:
     def joined(out: str, trials: int) -> Any:
         url = f"sqlite:///{tmp_path}/shared.db"
         space: dict[str, Any] = {"width": Choice((1.0, 2.0))}
-        more: dict[str, Any] = {"trials": trials, "seed": 1, "storage": url, "grace_seconds": 0.5, "resume": True}
+        more: dict[str, Any] = {"trials": trials, "seed": 1, "storage": url, "grace_seconds": 8.0, "resume": True}
         return pq.sweep(fragile, blobs(LENGTH), METHOD, space=space, out=tmp_path / out, **more)
 
     BROKEN.clear()
@@ -401,7 +400,7 @@ def test_trials_that_agree_are_handed_over_as_stacks(tmp_path: Path, monkeypatch
 
 
 def trials_of(url: str, mark: str, limit: int) -> Trials:
-    settings: dict[str, Any] = {"space": SPACE, "seed": 0, "sampler": "random", "grace_seconds": 60.0}
+    settings: dict[str, Any] = {"space": SPACE, "seed": 0, "sampler": "random", "grace_seconds": 1e6}
     return Trials(url, "shared", mark=mark, limit=limit, **settings)
 
 
@@ -517,39 +516,26 @@ def test_the_sweeps_of_pareto_fronts_draw_the_width(
 
 def command(tmp_path: Path, *more: str) -> list[str]:
     (tmp_path / "mine.py").write_text(FILE)
-    flags = (
-        f"sweep mnist mlp1 --width 0.05 --length 256 --space {tmp_path}/mine.py:space --trials 3 --checkpoint-seconds 0"
-    )
-    return [*flags.split(), *more]
-
-
-def start(arguments: list[str]) -> "subprocess.Popen[str]":
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    line = [sys.executable, "-m", "prequential.cli", *arguments]
-    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-
-
-def wait_for(condition: Any, process: "subprocess.Popen[str]") -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    flags = f"sweep mnist {GATED} --width 0.05 --length 256 --space {tmp_path}/mine.py:space --trials 3"
+    return [*flags.split(), "--checkpoint-seconds", "0", *more]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
 def test_a_sweep_that_was_stopped_goes_on_to_the_same_trials(
     tmp_path: Path, number: signal.Signals, capsys: Any, undisturbed: Path
 ) -> None:
-    out = tmp_path / "s"
-    process = start(command(tmp_path, "--jobs", "2", "--out", str(out)))
-    wait_for(lambda: len(list(out.glob("trials/*/checkpoints/*.safetensors"))) > 1, process)
-    wait_for(lambda: (out / "trials/00002").exists(), process)
+    out, gate = tmp_path / "s", Gate(tmp_path / "gate", step=40, most_seconds=1.0)
+    assert main(command(tmp_path, "--out", str(out), "--trials", "1")) == 0
+    process = start_preq([*command(tmp_path, "--jobs", "2", "--out", str(out)), "--resume"], gate.environment)
+    wait_for(lambda: len(gate.waiting) == 2, process)
+    assert all(list(out.glob(f"trials/{number:05d}/checkpoints/*.safetensors")) for number in (1, 2))
     process.send_signal(number)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == (-9 if number == signal.SIGKILL else 130)
     assert ("--resume goes on" in said) == (number == signal.SIGINT)
     done = {path: path.stat().st_mtime_ns for path in out.glob("trials/*/record.json") if over(path)}
+    assert [path.parent.name for path in done] == ["00000"]
+    capsys.readouterr()
     assert main(command(tmp_path, "--out", str(out), "--resume", "--json")) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["trials"], told["finished"]) == (3, 3)
@@ -585,8 +571,8 @@ def test_a_trial_whose_process_dies_is_run_again(tmp_path: Path) -> None:
     )
     (tmp_path / "mine.py").write_text(FILE)
     flags = f"sweep mnist {tmp_path}/nets.py:net --length 64 --space {tmp_path}/mine.py:space --trials 1 --jobs 2"
-    process = start([*flags.split(), "--streams", "1", "--out", str(tmp_path / "s"), "--json"])
-    told, said = process.communicate(timeout=60)
+    process = start_preq([*flags.split(), "--streams", "1", "--out", str(tmp_path / "s"), "--json"])
+    told, said = process.communicate(timeout=PATIENCE)
     assert "its process died (signal 9)" in said
     heard_ctrl_c = [file.read_text() for file in tmp_path.glob("blocked-*")]
     assert heard_ctrl_c == ["True"] * 2  # the first worker, too, is asked to stop through its pipe alone

@@ -26,7 +26,8 @@ from prequential.sweep.study import Trials
 
 from ..conftest import blobs
 from ..laws.test_records import tiny
-from .test_sweep import METHOD, assert_same_trials, command, start, study_of, wait_for
+from ..processes import PATIENCE, Gate, start_preq, wait_for
+from .test_sweep import METHOD, assert_same_trials, command, study_of
 
 SPACE: dict[str, Any] = {"learning_rate": LogUniform(1e-3, 1e-1), "eps": LogUniform(1e-4, 1.0)}
 
@@ -167,13 +168,14 @@ def test_kills_at_random_moments_change_nothing(tmp_path: Path, capsys: Any, mon
     flags = command(tmp_path, "--streams", "20", "--stack", "3")
     assert main([*flags, "--out", str(tmp_path / "whole")]) == 0
     out, chance = tmp_path / "s", random.Random(0)
-    for _ in range(2):
-        process = start([*flags, "--out", str(out), "--resume"])
+    for step in (100, 200):
+        gate = Gate(tmp_path / f"gate-{step}", step)  # it does not get further, however late the kill comes
         seen = set(out.glob("trials/*.stack/checkpoints/*.safetensors"))
+        process = start_preq([*flags, "--out", str(out), "--resume"], gate.environment)
         wait_for(lambda: set(out.glob("trials/*.stack/checkpoints/*.safetensors")) - seen, process)  # noqa: B023
         time.sleep(chance.uniform(0, 0.3))
         process.kill()
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == -signal.SIGKILL, said
     assert list(out.glob("trials/*.stack/checkpoints/*.safetensors"))
     capsys.readouterr()

@@ -10,11 +10,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -35,6 +36,7 @@ from prequential.runs.progress import Progress
 from prequential.runs.record import write_facts
 
 from ..conftest import blobs
+from ..processes import GATED, PATIENCE, Gate, start, start_preq, wait_for
 from .test_imports import BLOCK_TORCH
 
 Captured = pytest.CaptureFixture[str]
@@ -169,25 +171,15 @@ def test_time_left_follows_the_training_where_labels_do_not(method: pq.ChunksFro
     assert (row.share, row.nats is None) == (1.0, not method.prequential)
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.05)
-
-
 def test_a_killed_run_has_died_and_goes_on(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    job = ["mnist", "mlp1", "--length", "2000", "--width", "0.02", "--threads", "1", "--out", str(out)]
-    slow = ["--streams", "400"]
-    running = subprocess.Popen([sys.executable, "-m", "prequential.cli", "run", *job, *slow], stderr=subprocess.DEVNULL)
-    try:
-        wait_for(lambda: (found := read_standing(out)) is not None and found.position > 0)
-        snapshot = Watcher([out]).snapshot()
-        assert (snapshot.rows[0][1].status, snapshot.is_over) == ("running", False)
-    finally:
-        running.kill()
-        running.wait()
+    out, gate = tmp_path / "run", Gate(tmp_path / "gate", step=20, most_seconds=0.2)  # it says every second how it goes
+    job = ["mnist", GATED, "--length", "2000", "--width", "0.02", "--streams", "400", "--threads", "1"]
+    running = start_preq(["run", *job, "--out", str(out)], gate.environment)
+    wait_for(lambda: (found := read_standing(out)) is not None and found.position > 0, running)
+    snapshot = Watcher([out]).snapshot()
+    assert (snapshot.rows[0][1].status, snapshot.is_over) == ("running", False)
+    running.kill()
+    running.communicate()
     snapshot = Watcher([out]).snapshot()
     row = snapshot.rows[0][1]
     assert (row.status, snapshot.is_over) == ("died", True)
@@ -206,15 +198,17 @@ def test_a_stopped_run_is_stopped_until_it_is_resumed(record: Record, tmp_path: 
         assert Watcher([tmp_path]).snapshot().rows[0][1].status == "running"
 
 
-def test_a_run_on_another_machine_counts_by_when_it_wrote(tmp_path: Path) -> None:
+def test_a_run_on_another_machine_counts_by_when_it_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ProgressFile(tmp_path).begin({}, Progress(8, 96, 1.5, 2, 16, 3.0))
     ours = read_standing(tmp_path)
     assert ours is not None
     assert (ours.position, ours.nats, ours.errors, ours.trained_examples, ours.seconds) == (8, 1.5, 2, 16, 3.0)
     elsewhere = replace(ours, host="elsewhere")
+    written = (tmp_path / PROGRESS_FILE).stat().st_mtime
+    monkeypatch.setattr("prequential.runs.live.time", SimpleNamespace(time=lambda: written + 59))
     assert not is_going(tmp_path, ours)
     assert is_going(tmp_path, elsewhere)
-    os.utime(tmp_path / PROGRESS_FILE, (0, 0))
+    monkeypatch.setattr("prequential.runs.live.time", SimpleNamespace(time=lambda: written + 61))
     assert not is_going(tmp_path, elsewhere)
 
 
@@ -233,18 +227,18 @@ def test_the_progress_file_disturbs_no_run(tmp_path: Path) -> None:
     assert read_standing(tmp_path) is None
 
 
-def test_asking_for_a_lock_keeps_nobody_out(tmp_path: Path) -> None:
+def test_asking_for_a_lock_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
     with DirectoryLock(tmp_path):
         assert is_locked(tmp_path)
     assert not is_locked(tmp_path)
     assert not is_locked(tmp_path / "nowhere")
-    held = (tmp_path / "lock").open("rb")
-    fcntl.flock(held, fcntl.LOCK_SH)
-    threading.Timer(0.015, held.close).start()
-    with DirectoryLock(tmp_path):
-        pass
+    with (tmp_path / "lock").open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        monkeypatch.setattr("prequential.lock.time", SimpleNamespace(sleep=lambda seconds: held.close()))
+        with DirectoryLock(tmp_path):
+            assert held.closed
 
 
 def test_new_runs_show_up_and_sweeps_between_trials_are_waited_for(record: Record, tmp_path: Path) -> None:
@@ -327,49 +321,60 @@ def going(record: Record, tmp_path: Path) -> Iterator[tuple[Path, DirectoryLock]
         yield saved.path, lock
 
 
-def on_a_terminal(path: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """`preq watch` on a terminal of its own, without torch."""
-    ours, theirs = pty.openpty()
-    call = f"main(['watch', {str(path)!r}, '--every', '0.1'])"
-    code = f"{BLOCK_TORCH}\nfrom prequential.cli import main\nraise SystemExit({call})"
-    environment = os.environ | {"COLUMNS": "80", "LINES": "24", "TERM": "xterm"}
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=theirs, stderr=theirs, env=environment)
-    os.close(theirs)
-    return process, ours
+class Terminal:
+    """One of its own for `preq watch`, without torch."""
+
+    def __init__(self) -> None:
+        self._ours, self._theirs = pty.openpty()
+
+    def watch(self, path: Path) -> "subprocess.Popen[bytes]":
+        call = f"main(['watch', {str(path)!r}, '--every', '0.1'])"
+        code = f"{BLOCK_TORCH}\nfrom prequential.cli import main\nraise SystemExit({call})"
+        environment = {"COLUMNS": "80", "LINES": "24", "TERM": "xterm"}
+        process = start([sys.executable, "-c", code], environment, stdout=self._theirs, stderr=self._theirs)
+        os.close(self._theirs)
+        return process
+
+    def read_until(self, text: str | None = None) -> str:
+        """What is said up to this text, or up to the end."""
+        said, deadline = b"", time.monotonic() + PATIENCE
+        with suppress(OSError):  # the other end is closed
+            while text is None or text.encode() not in said:
+                assert select.select([self._ours], [], [], max(deadline - time.monotonic(), 0))[0], said.decode()
+                said += os.read(self._ours, 65536)
+        return said.decode()
+
+    def close(self) -> None:
+        os.close(self._ours)
 
 
-def read_until(terminal: int, text: str, seconds: float = 30) -> str:
-    said = b""
-    deadline = time.monotonic() + seconds
-    while text.encode() not in said:
-        assert time.monotonic() < deadline, said.decode()
-        if select.select([terminal], [], [], 0.1)[0]:
-            try:
-                said += os.read(terminal, 65536)
-            except OSError:  # the other end is closed
-                break
-    return said.decode()
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    with closing(Terminal()) as terminal:
+        yield terminal
 
 
-def test_it_leaves_by_itself_when_all_is_over(going: tuple[Path, DirectoryLock], record: Record) -> None:
+def test_it_leaves_by_itself_when_all_is_over(
+    going: tuple[Path, DirectoryLock], record: Record, terminal: Terminal
+) -> None:
     path, lock = going
-    process, terminal = on_a_terminal(path.parent)
-    assert "running" in read_until(terminal, "40")
+    process = terminal.watch(path.parent)
+    assert "running" in terminal.read_until("40")
     contents = json.loads((path / "record.json").read_text())["record"]["arrays"]
     described = {name: (each["length"], each["digest"]) for name, each in contents.items()}
     write_facts(path, record.facts() | {"status": "finished"}, described)
     lock.__exit__(None, None, None)
-    said = read_until(terminal, "nothing is running any more")
-    assert process.wait(10) == 0
+    said = terminal.read_until("nothing is running any more")
+    assert process.wait(PATIENCE) == 0
     assert "1 run: 1 finished" in said
 
 
-def test_ctrl_c_leaves_quietly(going: tuple[Path, DirectoryLock]) -> None:
-    process, terminal = on_a_terminal(going[0])
-    read_until(terminal, "running")
+def test_ctrl_c_leaves_quietly(going: tuple[Path, DirectoryLock], terminal: Terminal) -> None:
+    process = terminal.watch(going[0])
+    terminal.read_until("running")
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 0
-    rest = read_until(terminal, "no such text", 10) if process.poll() is None else ""
+    rest = terminal.read_until()
+    assert process.wait(PATIENCE) == 0
     assert "Traceback" not in rest
     assert "interrupted" not in rest
 

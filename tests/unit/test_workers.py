@@ -1,12 +1,14 @@
 """The processes that decode: the same pixels for any number of them, and none that stays behind."""
 
+import errno
 import gc
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from prequential.data.workers import DecodePool
 from prequential.errors import PreqError
 from prequential.rng import uniforms
 
+from ..processes import start, wait_for
 from .test_decode import WHOLE, file_of, pixels
 
 
@@ -116,12 +119,35 @@ def processes_of(pool: DecodePool) -> list["subprocess.Popen[bytes]"]:
     return list(pool._crew.processes.values())
 
 
+def held_by_us(pipe: Path) -> int | None:
+    """The writing end of a pipe that someone reads, who now waits for what never comes; None while nobody reads."""
+    try:
+        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        return None
+
+
+@pytest.fixture
+def pipes(tmp_path: Path) -> list[Path]:
+    """Files that cannot be read to their end."""
+    made = [tmp_path / "one", tmp_path / "other"]
+    for pipe in made:
+        os.mkfifo(pipe)
+    return made
+
+
 @pytest.mark.parametrize("busy", [False, True])
-def test_a_killed_worker_is_an_error_and_not_a_wait(folder: Path, busy: bool) -> None:
-    with DecodePool(2) as pool:
+def test_a_killed_worker_is_an_error_and_not_a_wait(folder: Path, pipes: list[Path], busy: bool) -> None:
+    with DecodePool(2) as pool, ExitStack() as opened:
         done = pool.submit(jobs_in(folder))
         expected = done.result()[0].copy()
-        coming = [pool.submit(jobs_in(folder, 500)) for _ in range(10 if busy else 0)]
+        coming = [pool.submit([Job(str(pipe), 16) for pipe in pipes])] if busy else []
+        for pipe in pipes if busy else []:  # until each worker has one
+            end = wait_for(partial(held_by_us, pipe))
+            assert end is not None
+            opened.callback(os.close, end)
         os.kill(processes_of(pool)[1].pid, signal.SIGKILL)
         processes_of(pool)[1].wait()
         with pytest.raises(PreqError, match=r"a decoding worker \(process \d+\) was killed by signal 9; start"):
@@ -169,7 +195,7 @@ def test_a_pool_that_is_dropped_or_closed_ends_its_processes(folder: Path, monke
 
 
 UNGUARDED = """
-import sys, time
+import signal, sys
 from pathlib import Path
 from prequential.data.workers import DecodePool, Job
 print("once")
@@ -180,7 +206,7 @@ print(len(pool.submit(jobs).result()[0]), flush=True)
 if len(sys.argv) > 2:
     coming = [pool.submit([Job(job.path, 500) for job in jobs]) for _ in range(20)]
     print("waiting", flush=True)
-    time.sleep(60)
+    signal.pause()
 """
 
 
@@ -197,7 +223,7 @@ def test_a_script_without_a_guard_runs_once_and_leaves_no_process(folder: Path, 
     here.mkdir()
     (here / "numpy.py").write_text("raise SystemExit('not for workers')")
     command = [sys.executable, str(script), str(folder), *["wait"] * killed]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=here) as script_process:
+    with start(command, stdout=subprocess.PIPE, text=True, cwd=here) as script_process:
         assert script_process.stdout is not None
         assert script_process.stdout.readline() == "once\n"
         pids = [int(pid) for pid in script_process.stdout.readline().split()]
@@ -208,10 +234,7 @@ def test_a_script_without_a_guard_runs_once_and_leaves_no_process(folder: Path, 
             script_process.kill()
         assert script_process.stdout.read() == ""
         assert script_process.wait() == (-signal.SIGKILL if killed else 0)
-    deadline = time.monotonic() + 10
-    while any(is_running(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(is_running(pid) for pid in pids)
+    wait_for(lambda: not any(is_running(pid) for pid in pids))
 
 
 def test_a_worker_imports_no_torch() -> None:
