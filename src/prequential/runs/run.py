@@ -43,7 +43,7 @@ def run(
 
     Args:
         make_model: a model's name, or a function or class that returns a fresh nn.Module. It is given
-            those of the keywords `input_shape`, `num_classes` and `width` that it takes.
+            those of the keywords `input_shape`, `output_size` (or `num_classes`) and `width` that it takes.
         data: the sequence, from `from_arrays`, `from_dataset` or `load_data`.
         method: who decides what is learned when. Default: `ReplayStreams()`.
         recipe: the settings of training. Default: `Recipe()`.
