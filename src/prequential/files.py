@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from prequential.errors import PreqError
 
+SPARE_FILES = 512
+"""Room for everything else that a process has open."""
 HEADER_SIZE = 128
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00v\x00\{'descr': '(?P<dtype>[<|][fiu][1248])', 'fortran_order': False, "
@@ -103,6 +105,19 @@ class ArrayFile:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def allow_open_files(number: int) -> None:
+    """Let this process have so many files open beside what it has, as far as the system permits."""
+    try:
+        import resource
+    except ImportError:  # no such limits on this system
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = number + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class ArrayMemory:

@@ -1,5 +1,7 @@
 """The stacked engine: each member of a stack is the run it would be alone."""
 
+import os
+import resource
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -597,3 +599,16 @@ def test_members_are_watched_while_they_go(tmp_path: Path, monkeypatch: pytest.M
     assert positions == sorted(positions)
     assert positions[-1] > 0
     assert {row.status for _, row in Watcher([tmp_path]).snapshot().rows} == {"finished"}
+
+
+def test_many_members_may_have_more_files_open_than_is_usual(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Path(os.devnull).open() as file:
+        few = file.fileno() + 60
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, limits[1]))
+        out = [tmp_path / str(number) for number in range(12)]
+        records = run_stack(tiny, blobs(16), METHODS[0], [pq.Recipe()] * 12, seeds=range(12), out=out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert {record.status for record in records} == {"finished"}

@@ -9,13 +9,14 @@ from pathlib import Path
 from prequential.coding.labels import Scorer
 from prequential.data.optional import capabilities
 from prequential.errors import PreqError, require_number
+from prequential.files import allow_open_files
 from prequential.learn.learning import Learning
 from prequential.lock import DirectoryLock
 from prequential.runs.directory import RunDirectory
 from prequential.runs.live import ProgressFile
 from prequential.runs.loop import execute
 from prequential.runs.progress import Listener, Pruned, tell_begin, tell_end
-from prequential.runs.record import RECORD_FILE, Record, claim, require_no_run
+from prequential.runs.record import ARRAYS, RECORD_FILE, Record, claim, require_no_run
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import Session
 from prequential.runs.signals import StopRequest
@@ -124,6 +125,7 @@ def _begin(
     kept = [
         None if directory is None or number not in missing else directory.members[number].path for number in numbers
     ]
+    allow_open_files(len(ARRAYS) * sum(path is not None for path in kept))
     recorder = Recorder(plan, capabilities(data).target, kept, create=checkpoint is None)
     try:
         if checkpoint is not None:
