@@ -147,7 +147,7 @@ def whole_run(length: int) -> dict[str, float]:
     block = our_block(case, recipe, compiled=True)
     seen: list[tuple[int, float]] = []
     record = pq.run(
-        "vggpp", data, method, recipe, seed=0, device="cuda", compiled=True,
+        "vggpp", data, method, recipe, seed=0, device="cuda", execution=pq.Execution(compiled=True),
         listeners=[lambda progress: seen.append((progress.position, progress.seconds))],
     )  # fmt: skip
     begun, since = next(each for each in seen if each[0] >= length // 8)  # everything is compiled by then

@@ -170,7 +170,7 @@ def run(job: str, data: str, length: int, seed: int, options: dict[str, Any]) ->
 def work_off(jobs: list[tuple[str, str, int, int]], flags: argparse.Namespace) -> None:
     """Run what fits into the minutes, several at once, and keep a line of each."""
     end = time.monotonic() + 60 * flags.minutes
-    options = {"device": flags.device, "compiled": flags.compile or None}
+    options = {"device": flags.device, "execution": pq.Execution(compiled=flags.compile or None)}
     alone: dict[int, float] = defaultdict(float)  # seconds of a run of that length, had it the device for itself
     context = multiprocessing.get_context("spawn")
     running: dict[Future[dict[str, Any]], tuple[float, tuple[str, str, int, int]]] = {}

@@ -27,12 +27,13 @@ from prequential.learn.learner import Learner
 
 METHOD = pq.ReplayStreams(num_streams=8, batch_size=32)
 RECIPE = pq.Recipe(learning_rate=1e-3)
+SAME_BITS = pq.Execution(engine="graph", deterministic=True)
 
 
 def codelength(length: int, seed: int, device: str, engine: str, *, compiled: bool = False) -> float:
     data = pq.load_data("mnist").take(length).without_heldout()
-    run = pq.run("lenet", data, METHOD, RECIPE, seed=seed, device=device, engine=engine, precision="fp32",
-                 compiled=compiled)  # fmt: skip
+    run = pq.run("lenet", data, METHOD, RECIPE, seed=seed, device=device,
+                 execution=pq.Execution(engine=engine, precision="fp32", compiled=compiled))  # fmt: skip
     return float(run.nats.sum())
 
 
@@ -63,9 +64,7 @@ def same_bits(device: str) -> None:
     data = pq.load_data("mnist").take(4096).without_heldout()
 
     def run(**more: object) -> pq.Record:
-        return pq.run(
-            "smallconv", data, METHOD, RECIPE, seed=0, device=device, engine="graph", deterministic=True, **more
-        )
+        return pq.run("smallconv", data, METHOD, RECIPE, seed=0, device=device, execution=SAME_BITS, **more)
 
     one, two = run(), run()
     print(f"deterministic, twice the same bits: {one.nats.tobytes() == two.nats.tobytes()} ({one!r})")
@@ -86,7 +85,7 @@ def same_bits(device: str) -> None:
 
 def round_trip(device: str) -> None:
     data = pq.load_data("mnist").take(2048).without_heldout()
-    bits = pq.encode("lenet", data, METHOD, RECIPE, seed=0, device=device, engine="graph")
+    bits = pq.encode("lenet", data, METHOD, RECIPE, seed=0, device=device, execution=pq.Execution(engine="graph"))
     identical = np.array_equal(pq.decode(bits, data, device=device), data.labels(np.arange(2048)).numpy())
     print(f"encoded {len(bits):,} bytes; decoded labels identical: {identical}")
 
@@ -95,7 +94,7 @@ def streamed(device: str) -> None:
     data = pq.load_data("mnist").take(1024).without_heldout()
 
     def nats() -> bytes:
-        run = pq.run("lenet", data, METHOD, RECIPE, seed=0, device=device, engine="graph", deterministic=True)
+        run = pq.run("lenet", data, METHOD, RECIPE, seed=0, device=device, execution=SAME_BITS)
         return run.nats.tobytes()
 
     resident = nats()

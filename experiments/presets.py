@@ -96,8 +96,9 @@ def main() -> None:
     if flags.table is not None:
         print_table(flags.table)
         return
-    options = {"device": flags.device, "engine": flags.engine, "precision": flags.precision}
-    options["compiled"] = {"auto": None, "yes": True, "no": False}[flags.compile]
+    compiled = {"auto": None, "yes": True, "no": False}[flags.compile]
+    execution = pq.Execution(engine=flags.engine, precision=flags.precision, compiled=compiled)
+    options = {"device": flags.device, "execution": execution}
     if len(flags.jobs) == 1:
         run(flags.jobs[0], flags.out, options)
         return

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from prequential.data.prepare import prepare
     from prequential.data.sources import load as load_data
     from prequential.errors import PreqError
+    from prequential.learn.execution import Execution
     from prequential.learn.recipe import Recipe
     from prequential.measure import regret
     from prequential.methods import (
@@ -45,6 +46,7 @@ _HOMES = {
     "SPACES": "prequential.sweep",
     "ChunksFineTuned": "prequential.methods",
     "ChunksFromScratch": "prequential.methods",
+    "Execution": "prequential.learn.execution",
     "Exponential": "prequential.methods",
     "FullDataset": "prequential.methods",
     "Interrupted": "prequential.runs.run",
@@ -78,6 +80,7 @@ __all__ = [
     "SPACES",
     "ChunksFineTuned",
     "ChunksFromScratch",
+    "Execution",
     "Exponential",
     "FullDataset",
     "Interrupted",

@@ -120,7 +120,7 @@ def test_what_is_compiled_computes_the_same(
 def test_a_run_gives_the_same_code(method: Any) -> None:
     data = blobs(400)
     eager = pq.run(tiny, data, method, seed=0)
-    graphed = pq.run(tiny, data, method, seed=0, engine="graph")
+    graphed = pq.run(tiny, data, method, seed=0, execution=pq.Execution(engine="graph"))
     assert graphed.environment["engine"] == "graph"
     np.testing.assert_allclose(graphed.nats, eager.nats, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(graphed.temperatures, eager.temperatures, rtol=1e-4)
@@ -131,7 +131,9 @@ def test_growing_spans_share_programs_and_predict_the_same(mnist: ArraySequence)
     method = pq.ReplayStreams(num_streams=2, batch_size=32, first_block=4, min_steps=2)
     recipe = pq.Recipe(augment=("affine",), average_flips=True, average_views=3)
     eager, graphed = (
-        pq.run("lenet", mnist.take(900).without_heldout(), method, recipe, seed=0, engine=engine)
+        pq.run(
+            "lenet", mnist.take(900).without_heldout(), method, recipe, seed=0, execution=pq.Execution(engine=engine)
+        )
         for engine in ("eager", "graph")
     )
     np.testing.assert_allclose(graphed.nats, eager.nats, rtol=1e-2, atol=1e-3)
@@ -151,7 +153,9 @@ def test_streamed_inputs_are_the_ones_an_eager_engine_reads() -> None:
     plain = blobs(300)
     data = Slow(plain.stored_inputs, plain.stored_labels, 3, plain.order)
     method = pq.ReplayStreams(num_streams=2, batch_size=8, first_block=4)
-    eager, graphed = (pq.run(tiny, data, method, seed=0, engine=engine) for engine in ("eager", "graph"))
+    eager, graphed = (
+        pq.run(tiny, data, method, seed=0, execution=pq.Execution(engine=engine)) for engine in ("eager", "graph")
+    )
     np.testing.assert_allclose(graphed.nats, eager.nats, rtol=1e-3, atol=1e-4)
     learners = [GraphLearner(tiny, d, pq.Recipe(), seed=0) for d in (plain, data)]
     assert isinstance(make_feed(learners[0].inputs), Resident)
@@ -160,9 +164,9 @@ def test_streamed_inputs_are_the_ones_an_eager_engine_reads() -> None:
 
 def test_data_that_does_not_fit_is_streamed(monkeypatch: pytest.MonkeyPatch, mnist: ArraySequence) -> None:
     data = mnist.take(300).without_heldout()
-    resident = pq.run("lenet", data, seed=0, engine="graph")
+    resident = pq.run("lenet", data, seed=0, execution=pq.Execution(engine="graph"))
     monkeypatch.setattr("prequential.learn.feed.SHARE", 0.0)
-    streamed = pq.run("lenet", data, seed=0, engine="graph")
+    streamed = pq.run("lenet", data, seed=0, execution=pq.Execution(engine="graph"))
     np.testing.assert_allclose(streamed.nats, resident.nats, rtol=1e-4, atol=1e-5)
 
 
@@ -201,7 +205,7 @@ def test_a_graph_run_resumes_from_its_directory(tmp_path: Any, monkeypatch: pyte
         if progress.position >= 200:
             raise RuntimeError("stopped on purpose")
 
-    arguments: dict[str, Any] = {"seed": 0, "engine": "graph", "checkpoint_seconds": 0}
+    arguments: dict[str, Any] = {"seed": 0, "execution": pq.Execution(engine="graph"), "checkpoint_seconds": 0}
     whole = pq.run(tiny, blobs(400), method, **arguments)
     with pytest.raises(RuntimeError, match="on purpose"):
         pq.run(tiny, blobs(400), method, **arguments, out=tmp_path / "run", listeners=[ask])
@@ -213,14 +217,17 @@ def test_a_graph_run_resumes_from_its_directory(tmp_path: Any, monkeypatch: pyte
 
 def test_labels_coded_by_the_graph_engine_come_back(mnist: ArraySequence) -> None:
     data = mnist.take(200)
-    bits = pq.encode("lenet", data, pq.ReplayStreams(num_streams=1), seed=0, engine="graph")
+    bits = pq.encode("lenet", data, pq.ReplayStreams(num_streams=1), seed=0, execution=pq.Execution(engine="graph"))
     assert np.array_equal(pq.decode(bits, data), data.labels(np.arange(200)).numpy())
 
 
 def test_bfloat16_is_close_and_charges_in_double_precision(mnist: ArraySequence) -> None:
     data = mnist.take(512).without_heldout()
     recipe = pq.Recipe(learning_rate=1e-3)
-    full, half = (pq.run("lenet", data, None, recipe, seed=0, precision=precision) for precision in ("fp32", "bf16"))
+    full, half = (
+        pq.run("lenet", data, None, recipe, seed=0, execution=pq.Execution(precision=precision))
+        for precision in ("fp32", "bf16")
+    )
     assert half.codelength is not None
     assert full.codelength is not None
     assert half.environment["precision"] == "bf16"
@@ -235,7 +242,7 @@ def test_a_model_that_cannot_be_recorded_goes_on_eagerly(monkeypatch: pytest.Mon
     eager = pq.run(tiny, blobs(100), seed=0)
     monkeypatch.setattr(programs, "Captured", refuse)
     with pytest.warns(PreqWarning, match=r"cannot be recorded \(operation not .* capturing\); going on eagerly"):
-        graphed = pq.run(tiny, blobs(100), seed=0, engine="graph")
+        graphed = pq.run(tiny, blobs(100), seed=0, execution=pq.Execution(engine="graph"))
     assert graphed.nats.tobytes() == eager.nats.tobytes()
     assert str(graphed.environment["fallback"]).startswith("not recorded: operation not permitted")
 
@@ -266,7 +273,10 @@ def test_a_model_that_couples_its_rows_is_not_filled_up() -> None:
         )
 
     method = pq.ReplayStreams(num_streams=2, batch_size=16, first_block=2)
-    eager, graphed = (pq.run(coupled, blobs(300), method, seed=0, engine=engine) for engine in ("eager", "graph"))
+    eager, graphed = (
+        pq.run(coupled, blobs(300), method, seed=0, execution=pq.Execution(engine=engine))
+        for engine in ("eager", "graph")
+    )
     np.testing.assert_allclose(graphed.nats, eager.nats, rtol=1e-3, atol=1e-4)
 
 
@@ -297,9 +307,9 @@ def test_a_model_that_cannot_be_compiled_is_recorded_as_it_is(monkeypatch: pytes
 
 def test_warming_up_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     method = pq.ReplayStreams(num_streams=2, batch_size=16, first_block=8)
-    plain = pq.run(tiny, blobs(300), method, seed=0, engine="graph")
+    plain = pq.run(tiny, blobs(300), method, seed=0, execution=pq.Execution(engine="graph"))
     monkeypatch.setattr(programs, "Captured", Recorded)
-    recorded = pq.run(tiny, blobs(300), method, seed=0, engine="graph")
+    recorded = pq.run(tiny, blobs(300), method, seed=0, execution=pq.Execution(engine="graph"))
     assert recorded.nats.tobytes() == plain.nats.tobytes()
     assert recorded.temperatures.tobytes() == plain.temperatures.tobytes()
 
@@ -356,6 +366,11 @@ def test_what_auto_means() -> None:
     )
 
 
+def test_a_code_is_never_compiled() -> None:
+    with pytest.raises(PreqError, match="a code needs the same: leave compiling out"):
+        pq.encode(tiny, blobs(50), seed=0, execution=pq.Execution(compiled=True))
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -368,7 +383,7 @@ def test_what_auto_means() -> None:
 )
 def test_choices_that_make_no_sense(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(PreqError, match=message):
-        pq.run(tiny, blobs(50), seed=0, **wrong)
+        pq.run(tiny, blobs(50), seed=0, execution=pq.Execution(**wrong))
 
 
 def test_calibrating_on_other_examples_than_were_predicted_looks_at_those() -> None:

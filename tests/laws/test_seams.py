@@ -271,7 +271,9 @@ STREAMS = pq.ReplayStreams(num_streams=8, batch_size=16)
 def test_a_kind_of_target_of_ones_own_is_learned(engine: str, tmp_path: Path) -> None:
     data = visits(400)
     recipe = pq.Recipe(learning_rate=3e-2)
-    record = pq.run(one_number, data, STREAMS, recipe, seed=0, engine=engine, out=tmp_path / "run")
+    record = pq.run(
+        one_number, data, STREAMS, recipe, seed=0, execution=pq.Execution(engine=engine), out=tmp_path / "run"
+    )
     uniform, frequencies = uniform_code(labels_of(data), MOST).sum(), frequency_code(labels_of(data), MOST).sum()
     assert record.codelength is not None
     assert record.codelength < 0.9 * frequencies < uniform

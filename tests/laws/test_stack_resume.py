@@ -200,7 +200,7 @@ def test_other_settings_are_refused_with_what_differs(stopped: Path) -> None:
         ({"method": METHODS[1]}, "method.num_streams 3 then, 2 now"),
         ({"plan_seed": 1}, "seeds.plan_seed 0 then, 1 now"),
         ({"evaluate": False}, "evaluate True then, False now"),
-        ({"precision": "bf16"}, "precision fp32 then, bf16 now"),
+        ({"execution": pq.Execution(precision="bf16")}, "precision fp32 then, bf16 now"),
     ]
     for change, complaint in changes:
         with pytest.raises(PreqError, match="settings differ from the run in") as caught:

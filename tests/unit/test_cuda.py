@@ -19,24 +19,26 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU he
 METHOD = pq.ReplayStreams(num_streams=3, batch_size=16, first_block=4, min_steps=2)
 
 
-def nats(model: Any, data: ArraySequence, **settings: Any) -> np.ndarray:
-    record = pq.run(model, data, METHOD, pq.Recipe(learning_rate=1e-3), seed=0, device="cuda", **settings)
+def nats(model: Any, data: ArraySequence, execution: pq.Execution) -> np.ndarray:
+    record = pq.run(model, data, METHOD, pq.Recipe(learning_rate=1e-3), seed=0, device="cuda", execution=execution)
     assert record.environment["fallback"] is None
     return record.nats
 
 
 def test_recorded_steps_draw_the_dropout_of_eager_ones() -> None:
-    eager, graphed = (nats(tiny, blobs(300), engine=engine, precision="fp32") for engine in ("eager", "graph"))
+    eager, graphed = (
+        nats(tiny, blobs(300), pq.Execution(engine=engine, precision="fp32")) for engine in ("eager", "graph")
+    )
     np.testing.assert_allclose(graphed, eager, rtol=1e-2, atol=1e-3)
 
 
 @pytest.mark.parametrize("model", ["smallconv", "mnistnet"])
 def test_the_same_bits_again_and_streamed(mnist: ArraySequence, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = mnist.take(400).without_heldout()
-    one, two = (nats(model, data, deterministic=True) for _ in range(2))
+    one, two = (nats(model, data, pq.Execution(deterministic=True)) for _ in range(2))
     assert one.tobytes() == two.tobytes()
     monkeypatch.setattr("prequential.learn.feed.SHARE", 0.0)
-    assert nats(model, data, deterministic=True).tobytes() == one.tobytes()
+    assert nats(model, data, pq.Execution(deterministic=True)).tobytes() == one.tobytes()
 
 
 def test_labels_come_back(mnist: ArraySequence) -> None:
@@ -60,9 +62,9 @@ class Waits(nn.Module):
 
 def test_a_model_that_waits_for_the_gpu_goes_on_eagerly(mnist: ArraySequence) -> None:
     with pytest.warns(PreqWarning, match="cannot be recorded"):
-        record = pq.run(Waits, blobs(200), METHOD, seed=0, device="cuda", precision="fp32")
-    eager = pq.run(Waits, blobs(200), METHOD, seed=0, device="cuda", engine="eager")
+        record = pq.run(Waits, blobs(200), METHOD, seed=0, device="cuda", execution=pq.Execution(precision="fp32"))
+    eager = pq.run(Waits, blobs(200), METHOD, seed=0, device="cuda", execution=pq.Execution(engine="eager"))
     np.testing.assert_allclose(record.nats, eager.nats, rtol=1e-2, atol=1e-3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        assert len(nats("lenet", mnist.take(200), compiled=True)) == 200
+        assert len(nats("lenet", mnist.take(200), pq.Execution(compiled=True))) == 200

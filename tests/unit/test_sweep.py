@@ -230,7 +230,7 @@ def test_samplers_that_learn_from_trials_cannot_draw_stacks(tmp_path: Path) -> N
     with pytest.raises(PreqError, match="a stack draws its trials before any has run, and tpe learns from them"):
         do(tmp_path / "s", sampler="tpe", stack=2)
     with pytest.raises(PreqError, match="a stack has an engine of its own, and 'eager' was asked for"):
-        do(tmp_path / "s", engine="eager", stack=2)
+        do(tmp_path / "s", execution=pq.Execution(engine="eager"), stack=2)
 
 
 def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
@@ -377,7 +377,7 @@ def test_trials_that_agree_are_handed_over_as_stacks(tmp_path: Path, monkeypatch
     def run_stack(make_model: Any, data: Any, method: Any, recipes: Any, *, seeds: Any, out: Any, **more: Any) -> Any:
         assert len(seeds) == len(out) == len(recipes) <= 2
         assert more == {
-            "width": 1.0, "plan_seed": 0, "device": "cpu", "precision": "auto", "resume": True,
+            "width": 1.0, "plan_seed": 0, "device": "cpu", "execution": pq.Execution(), "resume": True,
             "listeners": more["listeners"], "listeners_of_each": [[]] * len(seeds), "checkpoint_seconds": 60.0,
             "threads": None,
         }  # fmt: skip

@@ -9,6 +9,7 @@ from prequential.cli.parse import Count, Number, Text, Whole, default
 from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
+from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
 from prequential.presets import find_preset
@@ -63,8 +64,7 @@ class Job:
             "plan_seed": flags.plan_seed,
             "width": 1.0 if flags.width is None else flags.width,
             "device": flags.device,
-            "engine": flags.engine,
-            "precision": flags.precision,
+            "execution": Execution(engine=flags.engine, precision=flags.precision),
             "threads": flags.threads if flags.threads == "auto" else int(flags.threads),
         }
 

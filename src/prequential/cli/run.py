@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -59,15 +59,17 @@ def main_run(arguments: list[str]) -> int:
     from prequential.runs.run import Interrupted, run
 
     data = job.load()
+    arguments_of_run = job.arguments()
+    arguments_of_run["execution"] = replace(
+        arguments_of_run["execution"], deterministic=flags.deterministic, compiled=_compiled(flags.compile)
+    )
     signal_number = 0
     with ProgressBar(job.method, len(data), plan_seed=flags.plan_seed) as bar:
         try:
             record = run(
                 flags.model,
                 data,
-                **job.arguments(),
-                deterministic=flags.deterministic,
-                compiled=_compiled(flags.compile),
+                **arguments_of_run,
                 out=flags.out,
                 resume=flags.resume,
                 checkpoint_seconds=flags.checkpoint_seconds,

@@ -1,6 +1,7 @@
 """How a plan is executed: by which engine, in which precision. No torch."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from prequential.errors import PreqError, require_flag, unknown_name
 
@@ -43,6 +44,17 @@ class Execution:
             raise PreqError("the eager engine compiles nothing; use engine graph, or leave compiling out")
         if self.compiled and self.deterministic:
             raise PreqError("compiled kernels may give other bits next time; leave out compiling or deterministic")
+
+    def facts(self) -> dict[str, Any]:
+        """As the file of a sweep holds it: what was not left to the device is named.
+
+        Example:
+            >>> Execution().facts(), Execution(deterministic=True).facts()["deterministic"]
+            ({'engine': 'auto', 'precision': 'auto'}, True)
+        """
+        more = {"compiled": self.compiled, "deterministic": self.deterministic or None}
+        named = {name: value for name, value in more.items() if value is not None}
+        return {"engine": self.engine, "precision": self.precision} | named
 
     def on(self, device_type: str, *, num_steps: int, bfloat16: bool = True) -> "Execution":
         """What "auto" means on this kind of device, for a run of that many training steps.

@@ -16,6 +16,7 @@ from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.files import digest_of
 from prequential.learn.environment import arithmetic, require_threads, unlike
+from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
 from prequential.models import ModelFactory
@@ -36,8 +37,7 @@ def encode(
     plan_seed: int = 0,
     width: float = 1.0,
     device: str = "cpu",
-    engine: str = "auto",
-    precision: str = "auto",
+    execution: Execution | None = None,
     threads: int | str | None = None,
     listeners: Iterable[Listener] = (),
     learner: LearnerFactory | None = None,
@@ -64,7 +64,7 @@ def encode(
         plan_seed=plan_seed,
         width=width,
         device=device,
-        execution=same_bits(engine, precision),
+        execution=same_bits(execution or Execution()),
         learner=learner,
     )[0]
 

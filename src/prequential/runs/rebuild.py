@@ -1,6 +1,7 @@
 """From the header of a bitstream to the session that its encoder had, or a reason why not."""
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 from prequential.data.blind import InputsOnly
@@ -17,9 +18,11 @@ from prequential.runs.session import LearnerFactory, Session, make_session
 from prequential.targets import Target, target_of
 
 
-def same_bits(engine: str, precision: str) -> Execution:
+def same_bits(execution: Execution) -> Execution:
     """Encoder and decoder must compute the same bits, so nothing may differ from one time to the next."""
-    return Execution(engine=engine, precision=precision, compiled=False, deterministic=True)
+    if execution.compiled:
+        raise PreqError("compiled kernels may give other bits next time; a code needs the same: leave compiling out")
+    return replace(execution, compiled=False, deterministic=True)
 
 
 def rebuild(
@@ -66,7 +69,7 @@ def rebuild(
         plan_seed=header["seeds"]["plan_seed"],
         width=header["model"]["width"],
         device=device,
-        execution=same_bits(engine, precision),
+        execution=same_bits(Execution(engine=engine, precision=precision)),
         evaluate=False,
         learner=learner,
     )

@@ -1,6 +1,7 @@
 """Runs: a sequence learned from front to back by one model, or by many models of one architecture at once."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from prequential.data.sequence import DataSequence
@@ -28,10 +29,7 @@ def run(
     plan_seed: int = 0,
     width: float = 1.0,
     device: str = "cpu",
-    engine: str = "auto",
-    precision: str = "auto",
-    compiled: bool | None = None,
-    deterministic: bool = False,
+    execution: Execution | None = None,
     threads: int | str | None = None,
     out: str | Path | None = None,
     resume: bool = False,
@@ -51,10 +49,7 @@ def run(
         plan_seed: the plan. Runs that share it (and the data) can be compared pairwise.
         width: scales the layers of models that have a width.
         device: "cpu", "cuda", "cuda:1", …
-        engine: "eager", "graph" (steps recorded once and replayed) or "auto": graph on a GPU.
-        precision: "fp32", "bf16" or "auto": bf16 for the graph engine on a GPU.
-        compiled: whether the graph engine compiles the network. None: where the run is long enough.
-        deterministic: make a GPU give the same bits each time.
+        execution: engine, precision, compiling and determinism. Default: `Execution()`, what suits the device.
         threads: CPU threads; "auto" measures, None leaves torch's setting alone.
         out: a directory for the record and its checkpoints; it must not hold a run yet.
         resume: go on with the run in `out` where its last checkpoint left it; a finished one is returned.
@@ -89,7 +84,7 @@ def run(
         plan_seed=plan_seed,
         width=width,
         device=device,
-        execution=Execution(engine=engine, precision=precision, compiled=compiled, deterministic=deterministic),
+        execution=execution,
         learner=learner,
     )
     return keeping.run(session, threads, (), [list(listeners)])[0]
@@ -105,9 +100,7 @@ def run_stack(
     plan_seed: int = 0,
     width: float = 1.0,
     device: str = "cpu",
-    precision: str = "auto",
-    compiled: bool | None = None,
-    deterministic: bool = False,
+    execution: Execution | None = None,
     threads: int | str | None = None,
     out: Sequence[str | Path] | None = None,
     resume: bool = False,
@@ -130,9 +123,7 @@ def run_stack(
         plan_seed: the plan.
         width: scales the layers of models that have a width.
         device: "cpu", "cuda", "cuda:1", …
-        precision: "fp32", "bf16" or "auto": bf16 on a GPU.
-        compiled: whether the network is compiled on a GPU. None: where the run is long enough.
-        deterministic: make a GPU give the same bits each time.
+        execution: as in `run`, but for the engine, which is a stack's own.
         threads: CPU threads, as in `run`.
         out: a directory for each member's record; none of them may hold a run yet. The state that all share is kept in
             one directory more, which is named as the first of them with `.stack` behind.
@@ -162,6 +153,9 @@ def run_stack(
     paths = None if out is None else [Path(path) for path in out]
     if paths is not None and (len(paths) != len(seeds) or len(set(paths)) != len(seeds)):
         raise PreqError(f"a stack needs a directory for each of its {len(seeds)} members, got {len(set(paths))}")
+    execution = execution or Execution()
+    if execution.engine != "auto":
+        raise PreqError(f"a stack has an engine of its own, and '{execution.engine}' was asked for; leave it out")
     keeping = Keeping(paths, resume, checkpoint_seconds, stacked=True)
     require_threads(threads)
     session = make_session(
@@ -173,7 +167,7 @@ def run_stack(
         plan_seed=plan_seed,
         width=width,
         device=device,
-        execution=Execution(engine="graph", precision=precision, compiled=compiled, deterministic=deterministic),
+        execution=replace(execution, engine="graph"),
         evaluate=evaluate,
         stacked=True,
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prequential.errors import PreqError, require_count, require_number, whole_seed
+from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.lock import DirectoryLock
 from prequential.methods import Method, ReplayStreams
@@ -51,8 +52,7 @@ def sweep(
     plan_seed: int = 0,
     width: float = 1.0,
     device: str = "cpu",
-    engine: str = "auto",
-    precision: str = "auto",
+    execution: Execution | None = None,
     threads: int = 1,
     checkpoint_seconds: float = 60.0,
     executor: Executor | None = None,
@@ -82,9 +82,8 @@ def sweep(
             others take its trials over.
         plan_seed: of the plan, which all trials share.
         width: scales the layers of models that have a width, unless the space does.
-        device: as for `run`, as are `engine`, `precision` and `checkpoint_seconds`.
-        engine: see `device`; a stack has its own.
-        precision: see `device`.
+        device: as for `run`.
+        execution: as for `run`; a stack has an engine of its own.
         threads: CPU threads of each job.
         checkpoint_seconds: how often each running trial saves its state.
         executor: who executes trials, such as `RayTasks`. None: this process for one job, else worker processes.
@@ -119,13 +118,12 @@ def sweep(
         executor.require_device(device)
     seed = whole_seed("seed", seed)
     make_sampler(sampler, chosen, seed, 0)
-    _require_stackable(stack, sampler, engine)
+    execution = execution or Execution()
+    _require_stackable(stack, sampler, execution.engine)
     if not (Path(out) / SWEEP_FILE).exists():
         require_draws(chosen, seed, trials, base)
     track = require_trackers(track, out)
-    run_settings = {
-        "plan_seed": plan_seed, "device": device, "engine": engine, "precision": precision, "threads": threads
-    }  # fmt: skip
+    run_settings = {"plan_seed": plan_seed, "device": device, "threads": threads}
     facts = {
         "model": _model_name(make_model),
         "data": _data_facts(data),
@@ -137,6 +135,7 @@ def sweep(
         "sampler": sampler,
         "prune": prune,
         **run_settings,
+        **execution.facts(),
     }
     directory, url = claim(Path(out)), storage_url(Path(out), storage)
     with (
@@ -145,8 +144,9 @@ def sweep(
         SweepHome.begin(directory, facts, trials=trials, resume=resume, storage=storage).kept_if_begun() as home,
         usable(url),
     ):
+        arguments = run_settings | {"checkpoint_seconds": checkpoint_seconds, "execution": execution}
         work = Work(
-            make_model, data, base, directory, run_settings | {"checkpoint_seconds": checkpoint_seconds},
+            make_model, data, base, directory, arguments,
             rule, url, home.study, stack is not None, track,
         )  # fmt: skip
         claims = Trials(

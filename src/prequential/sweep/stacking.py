@@ -22,7 +22,7 @@ MAY_DIFFER = (
 
 STACK = "stack"
 """The engine that records of stacks name."""
-TAKEN = ("plan_seed", "device", "precision", "threads", "checkpoint_seconds")
+TAKEN = ("plan_seed", "device", "execution", "threads", "checkpoint_seconds")
 """What a stack takes of the arguments of a run."""
 
 

@@ -42,7 +42,7 @@ class Work:
     base: Resolved
     directory: Path
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """What `run` takes besides: plan_seed, device, engine, precision, threads, checkpoint_seconds."""
+    """What `run` takes besides: plan_seed, device, execution, threads, checkpoint_seconds."""
     prune: Rule | None = None
     storage: str = ""
     study: str = ""
