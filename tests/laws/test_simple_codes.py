@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prequential import simple_codes
+from prequential.targets import simple_codes
 from prequential.targets.simple_codes import frequency_code, previous_label_code, uniform_code
 
 Code = Callable[[np.ndarray, int], np.ndarray]

@@ -91,8 +91,8 @@ def test_a_resumed_run_is_the_same_to_the_bit(tmp_path: Path, method: Method, st
 
 def test_a_finished_run_is_returned_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = start(tmp_path / "run", resume=False)
-    monkeypatch.setattr(run_module, "execute", None)  # nothing is learned again, nor measured
-    monkeypatch.setattr(run_module, "find_num_threads", None)
+    monkeypatch.setattr("prequential.runs.course.execute", None)  # nothing is learned again, nor measured
+    monkeypatch.setattr(session, "find_num_threads", None)
     again = start(tmp_path / "run")
     assert_same(record, again)
     assert record.seconds == again.seconds

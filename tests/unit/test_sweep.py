@@ -379,7 +379,7 @@ def test_trials_that_agree_are_handed_over_as_stacks(tmp_path: Path, monkeypatch
         assert more == {
             "width": 1.0, "plan_seed": 0, "device": "cpu", "execution": pq.Execution(), "resume": True,
             "listeners": more["listeners"], "listeners_of_each": [[]] * len(seeds), "checkpoint_seconds": 60.0,
-            "threads": None,
+            "threads": 1,
         }  # fmt: skip
         seen.append(len(recipes))
         parts = zip(recipes, seeds, out, strict=True)

@@ -136,7 +136,7 @@ def timm_model(architecture: str, input_shape: tuple[int, ...], output_size: int
     """A model of the library timm, freshly initialised."""
     require_image(f"{TIMM}{architecture}", input_shape, at_least=1)
     channels, height, breadth = input_shape
-    create = partial(_timm().create_model, architecture, pretrained=False, output_size=output_size, in_chans=channels)
+    create = partial(_timm().create_model, architecture, pretrained=False, num_classes=output_size, in_chans=channels)
     try:
         model: nn.Module = create(img_size=height if height == breadth else (height, breadth))
     except TypeError as error:
