@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,29 +142,7 @@ class ArrayMemory:
         """Nothing to do."""
 
 
-Array = Union[ArrayFile, ArrayMemory, "ArrayPart"]
-
-
-class ArrayPart:
-    """A stretch of such an array as one of its own; whoever has the whole syncs and closes it."""
-
-    def __init__(self, whole: Array, start: int) -> None:
-        self._whole, self._start = whole, start
-
-    def write(self, start: int, values: NDArray[Any]) -> None:
-        self._whole.write(self._start + start, values)
-
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        return self._whole.read(self._start + start, self._start + stop)
-
-    def sync(self) -> None:
-        """Nothing to do."""
-
-    def cut(self, length: int) -> None:
-        """Nothing to do."""
-
-    def close(self) -> None:
-        """Nothing to do."""
+Array = ArrayFile | ArrayMemory
 
 
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
