@@ -1,0 +1,88 @@
+"""Fig. 4: models and widths. Wider and deeper is better from the start.
+
+CIFAR-100, 20,000 labels, K = 25: ResNet-18, 34 and 50, DeiT-S, and VGG++ at ¼, ½, 1 and 2 times its width; three seeds.
+With --small: LeNet on MNIST at ¼, ½, 1 and 2 times its width, 4,096 labels.
+"""
+
+from itertools import pairwise
+from pathlib import Path
+
+from jobs import SEEDS, SMALL, USUAL, Job, Result, by_seed, difference, draw_regret, main, mean_of, of_the_paper, table
+
+import prequential as pq
+
+WIDTHS = (0.25, 0.5, 1.0, 2.0)
+MODELS = ("resnet18", "resnet34", "resnet50", "deit-s")
+
+
+def plan(small: bool, done: list[Result]) -> list[Job]:
+    wanted = [("lenet" if small else "vggpp", width) for width in WIDTHS]
+    wanted += [] if small else [(model, 1.0) for model in MODELS]
+    jobs = []
+    for model, width in wanted:
+        for seed in SEEDS:
+            labels = {"model": model, "width": width, "seed": seed}
+            if small:
+                method, recipe = pq.ReplayStreams(), USUAL
+                jobs.append(Job(labels=labels, **SMALL, method=method, recipes=[recipe], seed=seed, width=width))
+            else:
+                method = pq.ReplayStreams(num_streams=25, batch_size=64)
+                recipe = of_the_paper("cifar100", ema_step_size=0.03)
+                if model == "deit-s":
+                    recipe = of_the_paper("cifar100", ema_step_size=0.03, learning_rate=3e-4, eps=1e-8)
+                jobs.append(
+                    Job(
+                        labels=labels,
+                        data="cifar100",
+                        length=20_000,
+                        model=model,
+                        width=width,
+                        method=method,
+                        recipes=[recipe],
+                        seed=seed,
+                    )
+                )
+    return jobs
+
+
+def tell(done: list[Result], picture: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    kinds = list(dict.fromkeys((r["model"], r["width"]) for r in done))
+    table(
+        {
+            "model": model, "width": width, "nats": mean_of(by_seed(done, model=model, width=width)),
+            "held-out error": mean_of(by_seed(done, "heldout.error_rate", model=model, width=width), 3),
+        }
+        for model, width in kinds
+    )  # fmt: skip
+    scaled = next((model for model, width in kinds if width == 0.25), None)
+    for narrow, wide in pairwise(WIDTHS):
+        gap = difference(by_seed(done, model=scaled, width=wide), by_seed(done, model=scaled, width=narrow))
+        print(f"{scaled}: {narrow} times the width is {gap} than {wide} times: {gap.verdict()}")
+    early = {k: {s: early_nats(done, *k, s) for s in SEEDS if early_nats(done, *k, s) is not None} for k in kinds}
+    for narrow, wide in pairwise(WIDTHS):
+        gap = difference(early.get((scaled, wide), {}), early.get((scaled, narrow), {}))
+        print(f"  from the start (the first tenth of the labels): {narrow} against {wide}: {gap}: {gap.verdict()}")
+    for shallow, deep in (("resnet18", "resnet34"), ("resnet34", "resnet50")):
+        gap = difference(by_seed(done, model=deep), by_seed(done, model=shallow))
+        print(f"{shallow} is {gap} than {deep}: {gap.verdict()}")
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.6))
+    draw_regret(axes[0], done, {"model": "resnet50"}, {model: {"model": model} for model in MODELS})
+    draw_regret(
+        axes[1], done, {"model": scaled, "width": 1.0}, {f"{w} ×": {"model": scaled, "width": w} for w in WIDTHS}
+    )
+    figure.tight_layout()
+    figure.savefig(picture, dpi=120)
+
+
+def early_nats(done: list[Result], model: str, width: float, seed: int) -> float | None:
+    """The codelength of about the first tenth of the labels."""
+    for r in done:
+        if (r["model"], r["width"], r["seed"]) == (model, width, seed) and r["status"] == "finished":
+            return next(nats for position, nats in r["curve"] if position >= r["curve"][-1][0] / 10)
+    return None
+
+
+if __name__ == "__main__":
+    main(__file__, __doc__, plan, tell)
