@@ -29,7 +29,7 @@ from prequential.runs.record import ARRAYS
 from prequential.sweep import LogUniform
 
 NAME, STEPS, HELD = "PREQ_KILL_MODEL", "PREQ_KILL_STEPS", "PREQ_KILL_HELD"
-"""The variables that tell a process its network, after how many training steps it stands still, and where it says so."""
+"""The variables that tell a process its network, after how many steps it stands still, and which file it then makes."""
 
 RUN = "--threads 1 --checkpoint-seconds 0 --json"
 KINDS = {
