@@ -1,4 +1,4 @@
-"""The directory of a sweep: `sweep.json` says what it is about. No torch."""
+"""The directory of a sweep: `sweep.json` says what it is about, each trial has a directory in it. No torch."""
 
 import json
 import shutil
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import time_ns
 from typing import Any
 
 from prequential.errors import PreqError
@@ -13,14 +14,13 @@ from prequential.files import digest_of, write_atomically
 from prequential.names_of_before import FORMATS, hint, in_names_of_now, require_format
 from prequential.runs.record import OVER, read_facts
 from prequential.sweeps.storage import STUDY_FILE, without_password
-from prequential.sweeps.study import new_mark
 
 FORMAT = FORMATS[-1]
 SWEEP_FILE = "sweep.json"
 
 
 @dataclass(frozen=True)
-class SweepHome:
+class SweepFile:
     """What `sweep.json` holds."""
 
     mark: str
@@ -36,7 +36,7 @@ class SweepHome:
     @classmethod
     def begin(
         cls, directory: Path, facts: dict[str, Any], *, trials: int, resume: bool, storage: str | None
-    ) -> "SweepHome":
+    ) -> "SweepFile":
         """Begin a sweep in a directory, or go on with the same one."""
         facts = json.loads(json.dumps(facts, allow_nan=False))
         if (directory / SWEEP_FILE).exists():
@@ -52,13 +52,13 @@ class SweepHome:
             named = {"format": FORMAT, **facts}  # what shares a storage must mean the same by a name
             digest = digest_of(json.dumps(named, sort_keys=True).encode())[:12]
             study, new_in = f"{facts['model']} {facts['method'].get('name', '')} {digest}", directory
-            mark = new_mark(directory)
-        home = cls(mark, study, without_password(storage), trials, facts, new_in)
-        home._write(directory)
-        return home
+            mark = digest_of(f"{directory.absolute()} {time_ns()}".encode())[:16]
+        begun = cls(mark, study, without_password(storage), trials, facts, new_in)
+        begun._write(directory)
+        return begun
 
     @classmethod
-    def read(cls, directory: Path) -> "SweepHome":
+    def read(cls, directory: Path) -> "SweepFile":
         """What the sweep in a directory is about."""
         file = directory / SWEEP_FILE
         try:
@@ -75,7 +75,7 @@ class SweepHome:
             raise PreqError(f"{file} is damaged: {error}") from None
 
     @contextmanager
-    def kept_if_begun(self) -> Iterator["SweepHome"]:
+    def kept_if_begun(self) -> Iterator["SweepFile"]:
         """Inside, a mistake takes a new sweep back, unless a trial has ended: once corrected, it can begin here."""
         try:
             yield self
@@ -99,6 +99,25 @@ class SweepHome:
         different = list(_differences("", {"storage": self.storage, **self.facts}, now))
         if different:
             raise PreqError(f"settings differ from the sweep in {directory}: {'; '.join(different)}")
+
+
+def trial_path(directory: Path, number: int) -> Path:
+    """The run directory of a trial.
+
+    Example:
+        >>> trial_path(Path("sweep"), 7).as_posix()
+        'sweep/trials/00007'
+    """
+    return directory / "trials" / f"{number:05d}"
+
+
+def set_aside(directory: Path, number: int) -> None:
+    """Hide the run of a trial that another directory has taken over, so that no run counts twice."""
+    path = trial_path(directory, number)
+    if path.exists():
+        hidden = path.with_name(f".{path.name}.taken-over")
+        shutil.rmtree(hidden, ignore_errors=True)
+        path.rename(hidden)
 
 
 def _any_ended(directory: Path) -> bool:
