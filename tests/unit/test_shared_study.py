@@ -1,6 +1,7 @@
 """Sweeps that share a study: no trial lost, none run twice, whoever dies."""
 
 import contextlib
+import itertools
 import json
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from optuna.study import Study
+from optuna.trial import Trial
 from sqlalchemy.exc import IntegrityError
 
 import prequential as pq
@@ -21,6 +24,7 @@ from prequential.sweeps import summarise
 from prequential.sweeps.directory import set_aside
 from prequential.sweeps.ledger import Ledger, attempts_that_count
 from prequential.sweeps.pulse import Pulse
+from prequential.sweeps.sampling import draw_settings
 from prequential.sweeps.storage import open_study
 from prequential.sweeps.trials import Outcome
 
@@ -205,6 +209,46 @@ def test_one_who_is_overtaken_takes_another_trial(machines: Machines, monkeypatc
     assert numbers_of(one.take()) == [1]
     assert numbers_of(taken) == [0]
     assert [one.take(), other.take()] == [None, None]
+
+
+def test_one_that_is_killed_at_any_write_goes_on_with_the_same_trials(tmp_path: Path) -> None:
+    def run_all(ledger: Ledger) -> dict[int, Any]:
+        settings = {}
+        for (trial,) in iter(ledger.take, None):
+            settings[trial.number] = trial.settings
+            assert ledger.settle(Outcome(trial.number, "finished", value=float(trial.number)))
+        return settings
+
+    def dying_at(step: int) -> pytest.MonkeyPatch:
+        patch, calls = pytest.MonkeyPatch(), itertools.count(1)
+
+        def replace(kind: type, name: str) -> None:
+            really = getattr(kind, name)
+
+            def call(*arguments: Any, **more: Any) -> Any:
+                result = really(*arguments, **more)
+                if next(calls) == step:
+                    raise KeyboardInterrupt
+                return result
+
+            patch.setattr(kind, name, call)
+
+        for name in ("add_trial", "ask", "tell"):
+            replace(Study, name)
+        replace(Trial, "set_user_attr")
+        return patch
+
+    given: dict[str, Any] = {"space": SPACE, "seed": 0, "sampler": "random", "mark": "me", "num_trials": 2}
+    for step in range(1, 11):  # a trial is queued, asked for, signed, given a result and ended
+        patch = dying_at(step)
+        with pytest.raises(KeyboardInterrupt):
+            run_all(Ledger(url_of(tmp_path), f"{step}", **given))
+        patch.undo()
+        settings = run_all(Ledger(url_of(tmp_path), f"{step}", **given))
+        assert settings.items() <= {n: draw_settings(SPACE, 0, n) for n in range(2)}.items()
+        found = attempts_that_count(open_study(url_of(tmp_path), f"{step}", create=False), 2)
+        assert {n: (each.value, each.state.name) for n, each in found.items()} == {n: (n, "COMPLETE") for n in range(2)}
+        assert {n: each.params for n, each in found.items()} == {n: draw_settings(SPACE, 0, n) for n in range(2)}
 
 
 def test_a_run_that_others_have_taken_over_does_not_count_here(tmp_path: Path) -> None:

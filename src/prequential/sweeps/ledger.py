@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from prequential.runs.record import finite_or_none
 from prequential.sweeps.pulse import Pulse
-from prequential.sweeps.sampling import ask_for_settings, make_sampler, run_seed, what_is_known
+from prequential.sweeps.sampling import ask_for_settings, make_sampler, new_attempt, run_seed
 from prequential.sweeps.spaces import Resolved, Space
 from prequential.sweeps.stacking import stacks
 from prequential.sweeps.storage import open_study, turns
@@ -170,11 +170,11 @@ class Ledger:
         """An attempt that is ours, at this trial or at one that was queued before; None if others were faster."""
         before = attempts.get(number)
         if is_free(before) or self._is_ours(before):
-            failures, params = (0, {}) if before is None else (before.user_attrs.get(FAILURES, 0), before.params)
+            attributes = {NUMBER: number, FAILURES: 0}
             if before is not None:
+                attributes[FAILURES] = before.user_attrs.get(FAILURES, 0)
                 self._give_up(before.number)
-            known = what_is_known(self._sampler, self._space, self._seed, number, params)
-            self._study.enqueue_trial(known, user_attrs={NUMBER: number, FAILURES: failures})
+            self._study.add_trial(new_attempt(self._sampler, self._space, self._seed, number, before, attributes))
         num_begun = sum(not is_free(each) for each in attempts.values())
         self._study.sampler = make_sampler(self._sampler, self._seed, num_begun)
         attempt = self._study.ask()

@@ -1,7 +1,6 @@
 """Who draws the settings of a trial: our random search, or a sampler of Optuna's by name. No torch."""
 
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from prequential.sweeps.spaces import Resolved, Space, drawn, resolve
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
-    from optuna.trial import Trial
+    from optuna.trial import FrozenTrial, Trial
 
 RANDOM = "random"
 _OPTUNAS = {
@@ -79,12 +78,19 @@ def run_seed(seed: int, number: int) -> int:
     return derive(seed, "trial", number) >> 33
 
 
-def what_is_known(sampler: str, space: Space, seed: int, number: int, before: Mapping[str, Any]) -> dict[str, Any]:
-    """What a study need not ask its sampler for: what random search draws, or what was drawn when the trial was begun
-    before; as the study holds it."""
-    if sampler != RANDOM:
-        return dict(before)
-    return {name: each.label(_draw(each, seed, number, name)) for name, each in drawn(space).items()}
+def new_attempt(
+    sampler: str, space: Space, seed: int, number: int, before: "FrozenTrial | None", attributes: dict[str, Any]
+) -> "FrozenTrial":
+    """An attempt at a trial as it is queued in a study: with what random search draws, or with what was drawn when the
+    trial was begun before. What is then missing is chosen by the study's sampler when it is taken."""
+    from optuna.trial import FixedTrial, TrialState, create_trial
+
+    known: Any = before
+    if sampler == RANDOM:
+        known = FixedTrial({name: each.label(_draw(each, seed, number, name)) for name, each in drawn(space).items()})
+        ask_for_settings(known, space)  # from now on it knows the distributions
+    params, distributions = ({}, {}) if known is None else (known.params, known.distributions)
+    return create_trial(state=TrialState.WAITING, params=params, distributions=distributions, user_attrs=attributes)
 
 
 def ask_for_settings(trial: "Trial", space: Space) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Trials whose plans and shapes agree, trained as one stack."""
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prequential.errors import PreqError
 from prequential.runs.progress import Listener
@@ -13,7 +13,7 @@ from prequential.sweeps.spaces import Resolved, resolve
 
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
-    from prequential.sweeps.trials import Trial
+    from prequential.sweeps.trials import Trial, Work
 
 MAY_DIFFER = (
     *("learning_rate", "full_rate_steps", "eps", "weight_decay", "momentum", "ema_step_size", "label_smoothing"),
@@ -22,8 +22,6 @@ MAY_DIFFER = (
 
 STACK = "stack"
 """The engine that records of stacks name."""
-TAKEN = ("plan_seed", "device", "execution", "threads", "checkpoint_seconds")
-"""What a stack takes of the arguments of a run."""
 
 
 def stacks(trials: Sequence["Trial"], base: Resolved, size: int) -> list[tuple["Trial", ...]]:
@@ -48,11 +46,10 @@ def stacks(trials: Sequence["Trial"], base: Resolved, size: int) -> list[tuple["
 
 
 def run_as_stack(
-    make_model: Any,
+    work: "Work",
     data: "DataSequence",
     trials: Sequence[Resolved],
     paths: Sequence[Path],
-    arguments: Mapping[str, Any],
     listeners: Sequence[Listener],
     listeners_of: Callable[[Path], Sequence[Listener]],
 ) -> list[Record]:
@@ -71,7 +68,7 @@ def run_as_stack(
     members = [(trial, path) for trial, path in zip(trials, paths, strict=True) if _may_be_member(found.get(path))]
     if len(found) < len(paths):
         records = run_stack(
-            make_model,
+            work.make_model,
             data,
             trials[0].method,
             [trial.recipe for trial, _ in members],
@@ -81,7 +78,7 @@ def run_as_stack(
             resume=True,
             listeners=listeners,
             listeners_of_each=[listeners_of(path) for _, path in members],
-            **{name: arguments[name] for name in TAKEN if name in arguments},
+            **work.arguments,
         )
         found |= {path: record for (_, path), record in zip(members, records, strict=True)}
     for path in paths:

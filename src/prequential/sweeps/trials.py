@@ -158,8 +158,7 @@ class TrialRunner:
 
     def _run_stack(self, trials: Sequence[Trial], listeners: Sequence[Listener]) -> list[Outcome]:
         members, paths = [self._resolved(each) for each in trials], [self._place(each) for each in trials]
-        given = (self.work.make_model, self.data, members, paths, self.work.arguments, listeners)
-        records = run_as_stack(*given, self._trackers)
+        records = run_as_stack(self.work, self.data, members, paths, listeners, self._trackers)
         return [outcome_of(each.number, record) for each, record in zip(trials, records, strict=True)]
 
     def _trackers(self, path: Path) -> list[Listener]:
