@@ -316,11 +316,16 @@ ledger.close()
 """
 
 
-def test_processes_that_begin_at_once_take_each_trial_once(tmp_path: Path) -> None:
-    line = [sys.executable, "-c", TAKER, url_of(tmp_path)]
+def take_at_once(url: str) -> None:
+    """Three processes begin at once; each trial must be taken once."""
+    line = [sys.executable, "-c", TAKER, url]
     takers = [start([*line, mark], stdout=subprocess.PIPE, text=True) for mark in "abc"]
     taken = [int(number) for taker in takers for number in taker.communicate(timeout=PATIENCE)[0].split()]
     assert sorted(taken) == list(range(30))
+
+
+def test_processes_that_begin_at_once_take_each_trial_once(tmp_path: Path) -> None:
+    take_at_once(url_of(tmp_path))
 
 
 def command(tmp_path: Path, *more: str) -> list[str]:
