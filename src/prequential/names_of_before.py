@@ -80,7 +80,7 @@ def module_of_before(then: str, now: str, renamed: Mapping[str, str]) -> types.M
 
     Example:
         >>> import warnings
-        >>> with warnings.catch_warnings(record=True) as said:
+        >>> with warnings.catch_warnings(record=True, action="always") as said:
         ...     found = module_of_before("some.old", "prequential.rng", {"seed_for": "derive"}).seed_for
         >>> found.__name__, str(said[0].message)
         ('derive', 'seed_for of some.old is derive of prequential.rng now')

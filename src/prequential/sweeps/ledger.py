@@ -49,8 +49,10 @@ def attempts_that_count(study: "Study", num_trials: int) -> dict[int, "FrozenTri
 
 def is_free(attempt: "FrozenTrial | None") -> bool:
     """Whether a trial with this last attempt may be taken by anybody."""
-    if attempt is None or attempt.state.name == "FAIL":
-        return attempt is None or attempt.user_attrs.get(FAILURES, 0) < MOST_FAILURES
+    if attempt is None:
+        return True
+    if attempt.state.name == "FAIL":
+        return bool(attempt.user_attrs.get(FAILURES, 0) < MOST_FAILURES)
     return attempt.state.name == "WAITING" and NUMBER not in attempt.user_attrs
 
 
