@@ -177,9 +177,10 @@ def test_spaces_are_found_by_name_or_in_a_file(tmp_path: Any) -> None:
     file = tmp_path / "mine.py"
     file.write_text("from prequential import Between\nspace = {'eps': Between(0.1, 1)}\nbroken = 1 / 1\n")
     assert find_space(f"{file}:space") == {"eps": Between(0.1, 1)}
-    file.write_text("from prequential.sweep import Uniform\nspace = {'eps': Uniform(0.1, 1)}\n")
+    old = tmp_path / "old.py"
+    old.write_text("from prequential.sweep import Uniform\nspace = {'eps': Uniform(0.1, 1)}\n")
     with pytest.warns(DeprecationWarning, match="Uniform of prequential.sweep is Between of prequential.sweeps now"):
-        assert find_space(f"{file}:space") == {"eps": Between(0.1, 1)}
+        assert find_space(f"{old}:space") == {"eps": Between(0.1, 1)}
     with pytest.raises(PreqError, match="unknown space 'minst'; did you mean 'mnist'"):
         find_space("minst")
     with pytest.raises(PreqError, match="has no 'spice'"):
