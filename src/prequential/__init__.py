@@ -10,6 +10,8 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
+from prequential.names_of_before import module_of_before
+
 if TYPE_CHECKING:
     from prequential.data.arrays import from_arrays, from_dataset
     from prequential.data.prepare import prepare
@@ -37,19 +39,22 @@ if TYPE_CHECKING:
     from prequential.runs.codec import decode, encode
     from prequential.runs.record import Record, load
     from prequential.runs.run import Interrupted, run
-    from prequential.sweep import SPACES, sweep
+    from prequential.sweeps import SPACES, Between, Choice, LogUniform, sweep
     from prequential.trackers import track
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "SPACES": "prequential.sweep",
+    "SPACES": "prequential.sweeps",
+    "Between": "prequential.sweeps",
+    "Choice": "prequential.sweeps",
     "ChunksFineTuned": "prequential.methods",
     "ChunksFromScratch": "prequential.methods",
     "Execution": "prequential.learn.execution",
     "Exponential": "prequential.methods",
     "FullDataset": "prequential.methods",
     "Interrupted": "prequential.runs.run",
+    "LogUniform": "prequential.sweeps",
     "Pareto": "prequential.methods",
     "Plan": "prequential.plan",
     "PreqError": "prequential.errors",
@@ -71,19 +76,22 @@ _HOMES = {
     "prepare": "prequential.data.prepare",
     "regret": "prequential.measure",
     "run": "prequential.runs.run",
-    "sweep": "prequential.sweep",
+    "sweep": "prequential.sweeps",
     "write_report": "prequential.report.page",
     "track": "prequential.trackers",
 }
 
 __all__ = [
     "SPACES",
+    "Between",
+    "Choice",
     "ChunksFineTuned",
     "ChunksFromScratch",
     "Execution",
     "Exponential",
     "FullDataset",
     "Interrupted",
+    "LogUniform",
     "Pareto",
     "Plan",
     "PreqError",
@@ -136,3 +144,4 @@ class _Package(types.ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+sys.modules["prequential.sweep"] = module_of_before("prequential.sweep", "prequential.sweeps", {"Uniform": "Between"})

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from prequential.sweep import Summary, TrialResult
-from prequential.sweep.spaces import own_name
+from prequential.sweeps import Summary, TrialResult
+from prequential.sweeps.spaces import own_name
 
 WIDTH_OF_FILES = 160
 """Columns of a table that goes into a file or a pipe."""

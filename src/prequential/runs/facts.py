@@ -2,12 +2,12 @@
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from prequential.errors import PreqWarning
-from prequential.names_of_before import hint
+from prequential.names_of_before import differences
 
 IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes", "target")
 """What a resumed run must share with the one it goes on with."""
@@ -50,11 +50,7 @@ class Facts:
 
     def differences(self, earlier: Mapping[str, Any]) -> list[str]:
         """What keeps this run from going on with an earlier one."""
-        found = [
-            f"{place} {then} then, {now} now{hint(then, now)}"
-            for name in IDENTITY
-            for place, then, now in _differences(name, earlier.get(name), getattr(self, name))
-        ]
+        found = [each for name in IDENTITY for each in differences(name, earlier.get(name), getattr(self, name))]
         before = EAGER | earlier.get("environment", {})
         executed = [name for name in ("device", *EAGER) if before.get(name) != self.environment[name]]
         return found + [f"{name} {before.get(name)} then, {self.environment[name]} now" for name in executed]
@@ -65,11 +61,3 @@ class Facts:
         changed = [f"{name} {then.get(name)} then, {now[name]} now" for name in VERSIONS if then.get(name) != now[name]]
         if changed:
             warnings.warn(f"the bits may differ from here on: {'; '.join(changed)}", PreqWarning, stacklevel + 1)
-
-
-def _differences(place: str, then: object, now: object) -> Iterator[tuple[str, object, object]]:
-    if isinstance(then, dict) and isinstance(now, dict):
-        for key in dict.fromkeys([*then, *now]):
-            yield from _differences(f"{place}.{key}", then.get(key), now.get(key))
-    elif then != now:
-        yield place, then, now

@@ -13,7 +13,7 @@ from prequential.errors import PreqError, unknown_name
 from prequential.learn.recipe import Recipe
 from prequential.methods import METHODS, Method
 from prequential.presets import find_preset
-from prequential.sweep.distributions import Choice, Distribution, LogUniform
+from prequential.sweeps.distributions import Choice, Distribution, LogUniform
 
 Space = Mapping[str, Any]
 
@@ -109,7 +109,7 @@ def require_space(space: Any, method: Method) -> None:
         if isinstance(value, type):
             raise PreqError(f"the space gives {name} the class {value.__name__}; make an instance")
         if name != "age_law" and callable(getattr(value, "weights", None)):
-            raise PreqError(f"the space gives {name} an age law; distributions come from prequential.sweep")
+            raise PreqError(f"the space gives {name} an age law; a distribution is one of Between, LogUniform, Choice")
         if name not in (*_RECIPE, *OF_THE_RUN) and own_name(name, known) is None:
             owners = [other for other, kind in METHODS.items() if name in _settings_of(kind)]
             belongs = f"it belongs to {', '.join(owners)}" if owners else f"known: {', '.join((*_RECIPE, *known))}"

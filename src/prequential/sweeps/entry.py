@@ -1,4 +1,4 @@
-"""A sweep from beginning to end: claim trials, have them executed, write down what became of them."""
+"""`sweep`: what is given is checked and written down, and the sweep is conducted."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,17 +13,17 @@ from prequential.methods import Method, ReplayStreams
 from prequential.runs.record import claim
 from prequential.runs.signals import StopRequest
 from prequential.settings import plain_value, settings_of
-from prequential.sweep.conductor import Conductor, SweepProgress
-from prequential.sweep.execute import Executor, InThisProcess, Processes
-from prequential.sweep.home import SWEEP_FILE, SweepHome
-from prequential.sweep.pruning import Rule
-from prequential.sweep.ray_executor import RayTasks
-from prequential.sweep.sampling import LEARNING, RANDOM, make_sampler, require_draws
-from prequential.sweep.spaces import Resolved, Space, find_space, on_grid, require_space
-from prequential.sweep.storage import storage_url, usable
-from prequential.sweep.study import Trials
-from prequential.sweep.summary import Summary, summarise
-from prequential.sweep.trials import Loader, Work
+from prequential.sweeps.conduct import Conductor, SweepProgress
+from prequential.sweeps.directory import SWEEP_FILE, SweepFile
+from prequential.sweeps.execute import Executor, InThisProcess, Processes
+from prequential.sweeps.ledger import Ledger
+from prequential.sweeps.pruning import Rule
+from prequential.sweeps.ray_executor import RayTasks
+from prequential.sweeps.sampling import LEARNING, RANDOM, make_sampler, require_draws
+from prequential.sweeps.spaces import Resolved, Space, find_space, on_grid, require_space
+from prequential.sweeps.storage import storage_url, usable
+from prequential.sweeps.summary import Summary, summarise
+from prequential.sweeps.trials import Loader, Work
 from prequential.trackers import require_trackers
 
 if TYPE_CHECKING:
@@ -99,9 +99,8 @@ def sweep(
 
     Example:
         >>> import tempfile, prequential as pq
-        >>> from prequential.sweep import LogUniform
         >>> data = pq.load_data("mnist").take(64).without_heldout()
-        >>> space = {"learning_rate": LogUniform(1e-4, 1e-2), "num_streams": 1}
+        >>> space = {"learning_rate": pq.LogUniform(1e-4, 1e-2), "num_streams": 1}
         >>> with tempfile.TemporaryDirectory() as out:
         ...     result = pq.sweep("mlp1", data, space=space, trials=2, width=0.1, seed=0, out=out)
         >>> result.counts["finished"], result.best.codelength == min(t.codelength for t in result.trials)
@@ -117,7 +116,7 @@ def sweep(
     if isinstance(executor, RayTasks):
         executor.require_device(device)
     seed = whole_seed("seed", seed)
-    make_sampler(sampler, chosen, seed, 0)
+    make_sampler(sampler, seed, 0)
     execution = execution or Execution()
     _require_stackable(stack, sampler, execution.engine)
     if not (Path(out) / SWEEP_FILE).exists():
@@ -141,26 +140,20 @@ def sweep(
     with (
         DirectoryLock(directory),
         StopRequest() as stop,
-        SweepHome.begin(directory, facts, trials=trials, resume=resume, storage=storage).kept_if_begun() as home,
+        SweepFile.begin(directory, facts, trials=trials, resume=resume, storage=storage).kept_if_begun() as begun,
         usable(url),
     ):
         arguments = run_settings | {"checkpoint_seconds": checkpoint_seconds, "execution": execution}
-        work = Work(
-            make_model, data, base, directory, arguments,
-            rule, url, home.study, stack is not None, track,
-        )  # fmt: skip
-        claims = Trials(
-            url, home.study, space=chosen, seed=seed, sampler=sampler, mark=home.mark, limit=trials,
+        work = Work(make_model, data, base, directory, arguments, rule, stack is not None, track)
+        ledger = Ledger(
+            url, begun.study, space=chosen, seed=seed, sampler=sampler, mark=begun.mark, num_trials=trials,
             grace_seconds=None if storage is None else grace_seconds, pruner=None if rule is None else rule.pruner(),
             stack=None if stack is None else (stack, base),
         )  # fmt: skip
-        with contextlib.closing(claims):
-            Conductor(work, claims, trials, list(listeners)).go(executor or _executor(jobs), stop)
+        with contextlib.closing(ledger):
+            conductor = Conductor(work, ledger, storage, list(listeners))
+            conductor.go(executor or (InThisProcess() if jobs == 1 else Processes(jobs)), stop)
         return summarise(directory, storage)
-
-
-def _executor(jobs: int) -> Executor:
-    return InThisProcess() if jobs == 1 else Processes(jobs)
 
 
 def _checked_space(space: str | Space, method: Method, stack: int | None, grid: int) -> Space:

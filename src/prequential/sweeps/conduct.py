@@ -1,0 +1,99 @@
+"""The course of a sweep: take a trial or a stack of them, have it run somewhere, settle what became of it, and again.
+
+The ledger knows which trials there are and who runs which (`ledger.py`, an Optuna study). An executor runs them: this
+process, worker processes (`execute.py`) or Ray's (`ray_executor.py`). Whoever conducts hands trials from one to the
+other, writes down the outcomes as they come and tells of them. A sweep that is resumed is one whose ledger already
+knows something: nothing else is different.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from prequential.errors import PreqError
+from prequential.runs.record import OVER
+from prequential.runs.signals import StopRequest
+from prequential.sweeps.directory import set_aside
+from prequential.sweeps.execute import Executor
+from prequential.sweeps.ledger import Ledger
+from prequential.sweeps.pruning import REGRET, note_best
+from prequential.sweeps.summary import summarise
+from prequential.sweeps.trials import Outcome, Work
+
+
+@dataclass(frozen=True)
+class SweepProgress:
+    """Where a sweep stands."""
+
+    done: int
+    """Trials that have come to an end, in this sweep or one it goes on with."""
+    trials: int
+    best: float | None
+    """The shortest codelength so far."""
+    outcome: Outcome | None = None
+    """What has just come to an end."""
+
+
+class SweepInterrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM: the trials that were running have saved their state."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__("the sweep was stopped; resume goes on")
+        self.signal_number = signal_number
+
+
+class Conductor:
+    """Hands trials to an executor, and takes outcomes as they come."""
+
+    def __init__(
+        self, work: Work, ledger: Ledger, storage: str | None, listeners: Sequence[Callable[[SweepProgress], object]]
+    ) -> None:
+        self._work, self._ledger, self._listeners = work, ledger, listeners
+        self._num_done, self._best, self._best_here, self._any_ended_here = 0, math.inf, math.inf, False
+        for number in ledger.taken_by_others():
+            set_aside(work.directory, number)
+        for trial in summarise(work.directory, storage).trials[: ledger.num_trials]:
+            if trial.is_over:
+                self._count(trial.number, trial.status, trial.codelength, is_here=trial.path is not None)
+
+    def go(self, executor: Executor, stop: StopRequest) -> None:
+        """Have every trial run that nobody else runs, and what others leave undone."""
+        self._tell(None)
+        signal_number, is_more = 0, True
+        while is_more:
+            with contextlib.closing(executor.run(self._work, self._ledger.take, stop)) as outcomes:
+                for outcome in outcomes:
+                    signal_number = signal_number or outcome.signal_number
+                    self._settle(outcome)
+            is_more = not signal_number and self._ledger.wait(stop)
+        if stop.requested or signal_number:
+            raise SweepInterrupted(stop.signal_number or signal_number)
+
+    def _settle(self, outcome: Outcome) -> None:
+        if outcome.is_mistake and not self._any_ended_here:
+            # what is wrong for the first trial here is wrong for all: it stays open, and no failure of its own counts
+            raise PreqError(str(outcome.error))
+        if not self._ledger.settle(outcome):
+            set_aside(self._work.directory, outcome.number)
+            return
+        if outcome.status in OVER:
+            self._count(outcome.number, outcome.status, outcome.value, is_here=True)
+        if outcome.status != "stopped":
+            self._tell(outcome)
+
+    def _count(self, number: int, status: str, value: float | None, *, is_here: bool) -> None:
+        """One more trial is over. Those here are pruned by the shortest that finished here."""
+        self._num_done += 1
+        self._any_ended_here |= is_here
+        if status != "finished" or value is None:
+            return
+        self._best = min(self._best, value)
+        if is_here and value < self._best_here and self._work.prune is not None and self._work.prune.name == REGRET:
+            self._best_here = value
+            note_best(self._work.directory, number)
+
+    def _tell(self, outcome: Outcome | None) -> None:
+        best = None if math.isinf(self._best) else self._best
+        for listener in self._listeners:
+            listener(SweepProgress(self._num_done, self._ledger.num_trials, best, outcome))
