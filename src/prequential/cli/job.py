@@ -1,12 +1,12 @@
 """What `preq run` and `preq encode` share: data, model, method and recipe from flags."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
 from prequential.cli.parse import Count, Number, Text, Whole, default
-from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
+from prequential.cli.settings import SettingFlags
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
 from prequential.learn.execution import Execution
@@ -19,19 +19,37 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobFlags(SourceFlags, RecipeFlags, MethodFlags):
-    """Data, model, and everything that decides a run."""
+class ModelFlags:
+    """The model."""
 
-    data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
-    """A data set (see preq data), or your own: folder:PATH, csv:PATH, npz:PATH, hf:NAME, prepared:DIR."""
+    GROUP: ClassVar[str] = "model"
+
     model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
     """A model (see preq models), or your own as package.module:factory or file.py:factory."""
-    length: Annotated[Count, default("all")] = None
-    """Take the first N examples of the ordered whole."""
     width: Annotated[Number, default(1.0)] = None
     """Scale the model's layers."""
     seed: Whole = 0
     """Initialisation, dropout, augmentation, perturbation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFlags(SourceFlags):
+    """The data."""
+
+    GROUP: ClassVar[str] = "data"
+
+    data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
+    """A data set (see preq data), or your own: folder:PATH, csv:PATH, npz:PATH, hf:NAME, prepared:DIR."""
+    length: Annotated[Count, default("all")] = None
+    """Take the first N examples of the ordered whole."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineFlags:
+    """What computes."""
+
+    GROUP: ClassVar[str] = "machine"
+
     device: Text = "cpu"
     """cpu, cuda, cuda:1, ..."""
     engine: Text = "auto"
@@ -40,6 +58,11 @@ class JobFlags(SourceFlags, RecipeFlags, MethodFlags):
     """fp32, bf16 (networks compute in bfloat16), or auto: bf16 for the graph engine on a GPU."""
     threads: Text = "auto"
     """CPU threads; auto measures which number is fastest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFlags(DataFlags, ModelFlags, SettingFlags, MachineFlags):
+    """Data, model, and everything that decides a run."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +95,7 @@ class Job:
 def job_from(flags: JobFlags) -> Job:
     """The job the flags describe, checked as far as that needs no data."""
     preset = find_preset(flags.preset, data_name(flags.data, flags.data_dir), flags.model)
-    method, recipe = method_from(flags, preset), recipe_from(preset, flags)
+    method, recipe = flags.chosen(preset)
     if flags.threads != "auto" and not flags.threads.isdecimal():
         raise PreqError(f"--threads must be auto or a whole number, got '{flags.threads}'")
     return Job(flags, method, recipe)

@@ -1,4 +1,8 @@
-"""Arguments through tyro, its errors on one line."""
+"""Arguments through tyro, its help in groups, its errors on one line.
+
+A command is a frozen dataclass of flags, a flag's help the docstring below its field. A class with a `GROUP` puts the
+flags it defines under that heading; the flags of a class stand before those it inherits.
+"""
 
 import contextlib
 import inspect
@@ -7,16 +11,25 @@ import re
 import shutil
 import sys
 import textwrap
-from typing import Annotated, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, field, fields, make_dataclass
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import tyro
 from tyro.constructors import PrimitiveConstructorSpec
 
 from prequential.errors import PreqError
+from prequential.settings import meanings
 
 Parsed = TypeVar("Parsed")
 DESCRIPTION = "DESCRIPTION"
 """Where the description goes in a help text: tyro would join its lines."""
+GROUPS = ("", "data", "model", "method", "training", "sweep", "output", "machine")
+"""The headings of a help text, in order; flags without one come first."""
+GIVEN = "given"
+"""The field that holds which of a command's generated flags were given."""
+Generated = tuple[str, Any, Any]
+"""A flag that no class defines: its name, its type as tyro takes it, and its default."""
 WIDEST = 100
 """Columns beyond which a line of text is hard to read, however wide the terminal is."""
 
@@ -104,13 +117,18 @@ class _Held(io.TextIOWrapper):
         return self.read()
 
 
-def parse(kind: type[Parsed], command: str, arguments: list[str]) -> Parsed:
-    """The arguments as an instance of a settings class; a mistake is one line, not a box."""
+def parse(
+    kind: type[Parsed], command: str, arguments: list[str], generated: Mapping[str, Sequence[Generated]] | None = None
+) -> Parsed:
+    """The arguments as an instance of a class of flags; a mistake is one line, not a box.
+
+    Of `generated` flags, which come by heading, the field `given` of the class gets those that were given.
+    """
     mistake, shown = io.StringIO(), _Held()
     try:
         with contextlib.redirect_stderr(mistake), contextlib.redirect_stdout(shown):
-            return tyro.cli(
-                kind,
+            parsed: Any = tyro.cli(
+                _grouped(kind, generated or {}),
                 args=arguments,
                 prog=f"preq {command}",
                 description=DESCRIPTION,
@@ -118,10 +136,48 @@ def parse(kind: type[Parsed], command: str, arguments: list[str]) -> Parsed:
             )
     except SystemExit as stop:
         if not stop.code:
-            text = described(kind.__doc__ or "", shutil.get_terminal_size().columns)
-            print(shown.text().replace(DESCRIPTION, text), end="", flush=True)
+            usage, _, rest = shown.text().partition("\n")
+            text = described(kind.__doc__ or "", width := shutil.get_terminal_size().columns)
+            print(_fill(usage, width, later="  "), rest.replace(DESCRIPTION, text), sep="\n", end="", flush=True)
             raise
         raise PreqError(one_line(mistake.getvalue(), command)) from None
+    values = {name: value for group in vars(parsed).values() for name, value in vars(group).items()}
+    if generated:
+        names = [name for flags in generated.values() for name, *_ in flags]
+        asked = {name: values.pop(name) for name in names}
+        values[GIVEN] = {name: value for name, value in asked.items() if value is not None and value is not False}
+    return kind(**values)
+
+
+def _grouped(kind: type, generated: Mapping[str, Sequence[Generated]]) -> type:
+    """The flags of a class as tyro takes them in groups: a class of classes, one for each heading."""
+    hints, help_of = get_type_hints(kind, include_extras=True), meanings(kind)
+    left = {each.name: each for each in fields(kind) if each.name != GIVEN}
+    groups: dict[str, list[Generated]] = {group: [] for group in GROUPS}
+    for owner in kind.__mro__:
+        for name in [name for name in vars(owner).get("__annotations__", {}) if name in left]:
+            group = vars(owner).get("GROUP", "")
+            told = tyro.conf.arg(help=help_of.get(name))
+            groups[group].append((name, Annotated[hints[name], told], left.pop(name).default))
+    for group, flags in generated.items():
+        groups[group] += flags
+    return make_dataclass(
+        kind.__name__,
+        [
+            (f"group_{group}", Annotated[_flags_class(flags), tyro.conf.arg(name=group, help="")])
+            for group, flags in groups.items()
+            if flags
+        ],
+    )
+
+
+def _flags_class(flags: Sequence[Generated]) -> Any:
+    whole_name = tyro.conf.OmitArgPrefixes
+    defaults = [field() if default is MISSING else field(default=default) for _, _, default in flags]
+    named = zip(flags, defaults, strict=True)
+    return make_dataclass(
+        "Flags", [(name, Annotated[hint, whole_name], at) for (name, hint, _), at in named], kw_only=True
+    )
 
 
 def described(text: str, width: int) -> str:
@@ -142,18 +198,18 @@ def described(text: str, width: int) -> str:
 
 def _wrapped(paragraph: str, width: int) -> str:
     """Lines of a width: of plain text, of a list whose items begin with a hyphen, or the one line of an example."""
-
-    def fill(words: str, first: str = "", later: str = "") -> str:
-        return textwrap.fill(
-            " ".join(words.split()), width, initial_indent=first, subsequent_indent=later,
-            break_long_words=False, break_on_hyphens=False,
-        )  # fmt: skip
-
     if re.fullmatch("`[^`]*`", paragraph):
         return f"  {paragraph.strip('`')}"
     if paragraph.startswith("- "):
-        return "\n".join(fill(item, "  ", "      ") for item in re.split(r"(?:^|\n)- ", paragraph)[1:])
-    return fill(paragraph)
+        return "\n".join(_fill(item, width, "  ", "      ") for item in re.split(r"(?:^|\n)- ", paragraph)[1:])
+    return _fill(paragraph, width)
+
+
+def _fill(words: str, width: int, first: str = "", later: str = "") -> str:
+    return textwrap.fill(
+        " ".join(words.split()), width, initial_indent=first, subsequent_indent=later,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def one_line(box: str, command: str) -> str:

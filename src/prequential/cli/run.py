@@ -5,11 +5,12 @@ import math
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import JobFlags, job_from
-from prequential.cli.parse import UNSET, PathText, Real, Word, default, parse
+from prequential.cli.parse import UNSET, PathText, Real, Word, default
+from prequential.cli.settings import parse_settings
 from prequential.errors import PreqError, unknown_name
 from prequential.report.curve import plot_curve, require_picture_path
 from prequential.runs.record import Record, require_no_run
@@ -17,20 +18,32 @@ from prequential.trackers import track, tracker_names
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(JobFlags):
-    """Learn a data set from front to back, predicting each label before learning from it, and print the
-    description length of the labels given the inputs. `preq run mnist lenet` needs no flag."""
+class RunMachineFlags:
+    """How one run is computed."""
 
-    out: Annotated[PathText, UNSET] = None
-    """Keep the record, and checkpoints on the way, in this directory."""
-    resume: Annotated[bool, UNSET] = False
-    """Go on with the run in --out from its last checkpoint, or begin it; a finished one is printed at once."""
-    checkpoint_seconds: Real = 60.0
-    """How often the state is saved into --out."""
+    GROUP: ClassVar[str] = "machine"
+
     deterministic: Annotated[bool, UNSET] = False
     """Make a GPU give the same bits each time, so that preq verify can prove the run. A CPU always does."""
     compile: Annotated[Word, default("auto")] = None
     """Fuse the network's kernels, which takes half a minute: yes, no, or auto: for long runs on a GPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(JobFlags, RunMachineFlags):
+    """Learn a data set from front to back, predicting each label before learning from it, and print the
+    description length of the labels given the inputs. `preq run mnist lenet` needs no flag."""
+
+    GROUP: ClassVar[str] = "output"
+
+    out: Annotated[PathText, UNSET] = None
+    """Keep the record, and checkpoints on the way, in this directory."""
+    name: Annotated[Word, default("the directory's")] = None
+    """What tables, plots and reports call the run."""
+    resume: Annotated[bool, UNSET] = False
+    """Go on with the run in --out from its last checkpoint, or begin it; a finished one is printed at once."""
+    checkpoint_seconds: Real = 60.0
+    """How often the state is saved into --out."""
     track: Annotated[Word, UNSET] = None
     """Tell a tracker how it goes: tensorboard, wandb or mlflow, or several with commas between; needs --out."""
     picture: Annotated[PathText, UNSET] = None
@@ -41,7 +54,7 @@ class Run(JobFlags):
 
 def main_run(arguments: list[str]) -> int:
     """Parse, run, print."""
-    flags = parse(Run, "run", arguments)
+    flags = parse_settings(Run, "run", arguments)
     job = job_from(flags)
     if flags.resume and flags.out is None:
         raise PreqError("--resume needs the directory of the run; give --out")
@@ -71,6 +84,7 @@ def main_run(arguments: list[str]) -> int:
                 data,
                 **arguments_of_run,
                 out=flags.out,
+                name=flags.name,
                 resume=flags.resume,
                 checkpoint_seconds=flags.checkpoint_seconds,
                 listeners=[bar, *trackers],

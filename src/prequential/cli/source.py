@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from prequential.cli.parse import UNSET, Count, PathText, Word, default
 
@@ -16,6 +16,8 @@ OPTIONS = ("label", "array", "standardise", "size", "crop", "workers", "skip_bro
 class PlaceFlags:
     """Where files are."""
 
+    GROUP: ClassVar[str] = "data"
+
     data_dir: Annotated[PathText, default("$PREQ_DATA")] = None
     """Where the publisher's files are; searched first."""
 
@@ -23,6 +25,8 @@ class PlaceFlags:
 @dataclass(frozen=True, kw_only=True)
 class SourceFlags(PlaceFlags):
     """How data is read."""
+
+    GROUP: ClassVar[str] = "data"
 
     order: Annotated[Word, default("shuffled; given for cloc")] = None
     """shuffled, or given: the order of the source, for streams."""

@@ -2,14 +2,10 @@
 
 import difflib
 import importlib
-import importlib.util
 import inspect
 import re
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from torch import nn
@@ -26,6 +22,7 @@ from prequential.models.vgg import CONVOLUTIONS as VGGS
 from prequential.models.vgg import vgg, vgg_bn, vggpp
 from prequential.models.weight_standardisation import CONVOLUTIONS, standardise_weights
 from prequential.models.wide_resnet import nearest_depth, wide_resnet
+from prequential.users_own import find_own
 
 ModelFactory = Callable[..., nn.Module]
 
@@ -190,29 +187,8 @@ def _timm() -> Any:
 
 
 def _find_users_own(name: str) -> ModelFactory:
-    module_name, _, attribute = name.partition(":")
-    module = _import(module_name, name)
-    if not hasattr(module, attribute):
-        raise PreqError(f"module '{module_name}' has no '{attribute}'; write package.module:factory")
-    factory = getattr(module, attribute)
+    factory = find_own(name, "model")
     if not callable(factory):
         raise PreqError(f"'{name}' is a {type(factory).__name__}; name a function or class that returns an nn.Module")
     found: ModelFactory = factory
     return found
-
-
-def _import(module_name: str, name: str) -> ModuleType:
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        if not module_name.endswith(".py"):
-            return importlib.import_module(module_name)
-        spec = importlib.util.spec_from_file_location(Path(module_name).stem, module_name)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-    except Exception as error:  # the user's code may fail in any way
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise PreqError(f"cannot import '{module_name}' for the model '{name}' ({reason})") from error

@@ -1,7 +1,6 @@
 """Whole runs by name: settings that belong together, for the data and models they are meant for. No torch."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from prequential.errors import PreqError, unknown_name
@@ -9,6 +8,7 @@ from prequential.learn.recipe import Recipe
 from prequential.presets.ours import OURS
 from prequential.presets.paper import PAPER
 from prequential.presets.preset import Preset, Reached
+from prequential.settings import from_plain
 
 __all__ = ["PRESETS", "Preset", "Reached", "find_preset", "recipe_from_settings"]
 
@@ -35,7 +35,5 @@ def find_preset(name: str, data: str = "", model: str = "") -> Preset:
 
 def recipe_from_settings(settings: Mapping[str, Any]) -> Recipe:
     """The recipe with these settings, as a record or bitstream holds them."""
-    unknown = set(settings) - {f.name for f in fields(Recipe)}
-    if unknown:
-        raise PreqError(f"a recipe has no setting {', '.join(sorted(unknown))}; was it made by another version?")
-    return Recipe(**settings)
+    recipe: Recipe = from_plain(Recipe, settings, "a recipe")
+    return recipe

@@ -1,13 +1,15 @@
 """A named recipe for some data and models."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from prequential.errors import unknown_name
+from prequential.catalogue import own_name
 from prequential.learn.recipe import Recipe
-from prequential.methods import METHODS, Method
+from prequential.methods import Method
+from prequential.methods.method import PASSES
+from prequential.methods.rebuild import find_method
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,7 @@ class Preset:
     """… and of the models."""
     recipe: Recipe = field(default_factory=Recipe)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings of methods, by name; a method takes those that it has."""
+    """Settings of methods, by name or role; a method takes those that it has."""
     reached: tuple[Reached, ...] = ()
 
     def fits(self, data: str, model: str) -> bool:
@@ -69,18 +71,21 @@ class Preset:
         return any(fnmatchcase(data, p) for p in self.data) and any(fnmatchcase(model, p) for p in self.model)
 
     def method(self, name: str, given: Mapping[str, Any]) -> Method:
-        """The method of that name; what the user gave goes before what the preset says."""
-        if name not in METHODS:
-            raise unknown_name("method", name, METHODS)
-        kind: Any = METHODS[name]
-        known = {f.name for f in fields(kind)}
-        method: Method = kind(**{k: v for k, v in self.settings.items() if k in known} | dict(given))
+        """The method of that name; what the user gave goes before what the preset says.
+
+        Example:
+            >>> Preset(name="", description="", settings=replays(4, 16)).method("ci-cf", {"batch_size": 8}).epochs
+            4
+        """
+        kind: Any = find_method(name)
+        named = {own_name(key, kind): value for key, value in self.settings.items()}
+        method: Method = kind(**{key: value for key, value in named.items() if key is not None} | dict(given))
         return method
 
 
-def replays(number: int, batch_size: int) -> dict[str, int]:
+def replays(num_passes: int, batch_size: int) -> dict[str, int]:
     """That many passes over the past, whatever the method calls them."""
-    return {"num_streams": number, "num_replays": number, "epochs": number, "batch_size": batch_size}
+    return {PASSES: num_passes, "batch_size": batch_size}
 
 
 MNISTS = ("mnist", "fashion-mnist", "emnist-*", "rgb-mnist", "rgb-mnist:*")

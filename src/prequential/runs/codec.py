@@ -19,6 +19,7 @@ from prequential.learn.environment import arithmetic, require_threads, unlike
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
+from prequential.methods.rebuild import method_from_settings
 from prequential.models import ModelFactory
 from prequential.runs.loop import execute
 from prequential.runs.progress import Listener
@@ -135,6 +136,7 @@ def decode(
     data: DataSequence,
     make_model: str | ModelFactory | None = None,
     *,
+    method: str | type[Method] | None = None,
     device: str | None = None,
     listeners: Iterable[Listener] = (),
     learner: LearnerFactory | None = None,
@@ -145,6 +147,7 @@ def decode(
         content: what `encode` gave.
         data: the inputs, in the order they were encoded in; its labels are never looked at.
         make_model: the model, where it is not one of the package: code is never imported because a file names it.
+        method: the class of the method, or `file.py:Class`, where it is not one of the package.
         device: where to decode, if not on the encoder's device.
         learner: the encoder's own learner, where it had one.
 
@@ -157,7 +160,8 @@ def decode(
     if len(header["checks"]) != -(-header["length"] // CHECKED_TOGETHER):
         raise PreqError(f"the bitstream's header is damaged: {len(header['checks'])} is not its number of checks")
     blind = InputsOnly(data, target_in(header, data))
-    session = rebuild(header, blind, make_model, device or header["device"], learner)
+    rebuilt = method_from_settings(header["method"], method)
+    session = rebuild(header, blind, make_model, rebuilt, device or header["device"], learner)
     labels = Decoder(header["length"], session.learner.device, container.payload, header["checks"])
     try:
         with session.at_work(session.learner, header["environment"]["threads"]):

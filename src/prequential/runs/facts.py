@@ -8,6 +8,7 @@ from typing import Any
 
 from prequential.errors import PreqWarning
 from prequential.names_of_before import hint
+from prequential.runs.record import OF_SOME
 
 IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes", "target")
 """What a resumed run must share with the one it goes on with."""
@@ -32,13 +33,16 @@ class Facts:
     conditioned_on: str
     source: Mapping[str, Any] | None
     target: dict[str, Any] | None = None
+    name: str | None = None
+    method_title: str | None = None
 
     def __post_init__(self) -> None:
         json.dumps(self.plain(), allow_nan=False)  # whatever cannot be written is noticed now
 
     def plain(self) -> dict[str, Any]:
-        """By the names that records use; those of classes do not speak of a target."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "target" or self.target is not None}
+        """By the names that records use; what only some runs have is left out where there is none."""
+        told = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in told.items() if name not in OF_SOME or value is not None}
 
     def target_facts(self) -> dict[str, Any]:
         """The terms of the message."""

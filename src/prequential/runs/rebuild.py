@@ -10,7 +10,7 @@ from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.learn.environment import unlike
 from prequential.learn.execution import ENGINES, Execution
-from prequential.methods.rebuild import method_from_settings
+from prequential.methods import Method
 from prequential.models import ModelFactory, count_parameters, is_package_model, name_of
 from prequential.names_of_before import hint
 from prequential.presets import recipe_from_settings
@@ -29,6 +29,7 @@ def rebuild(
     header: dict[str, Any],
     data: InputsOnly,
     make_model: str | ModelFactory | None,
+    method: Method,
     device: str,
     learner: LearnerFactory | None,
 ) -> Session:
@@ -63,7 +64,7 @@ def rebuild(
     session = make_session(
         make_model or name,
         data,
-        method_from_settings(header["method"]),
+        method,
         [recipe_from_settings(header["recipe"])],
         [header["seeds"]["seed"]],
         plan_seed=header["seeds"]["plan_seed"],

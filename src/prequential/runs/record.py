@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from prequential.conditioning import INPUTS_SO_FAR
 from prequential.errors import PreqError
 from prequential.files import bytes_of, digest_of, read_array, write_array, write_atomically
+from prequential.methods import METHODS
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.notebook import record_html, spread, to_arrow, to_pandas
 
@@ -24,6 +25,8 @@ RECORD_FILE = "record.json"
 PER_POSITION = ("nats", "uncalibrated_nats", "labels", "predicted", "confidence")
 PER_PREDICTION = ("temperature_positions", "temperatures")
 ARRAYS = (*PER_POSITION, *PER_PREDICTION)
+OF_SOME = ("target", "name", "method_title")
+"""What records say only where there is something to say."""
 OVER = ("finished", "diverged", "pruned")
 """The statuses of a run that does not go on."""
 
@@ -75,7 +78,17 @@ class Record:
     """What `load_data` was asked for, where the data came from there."""
     target: dict[str, Any] | None = None
     """What is coded, where it is no class: the `kind`, and what both ends must know of it."""
+    name: str | None = None
+    """What the run is called, if it was given a name."""
+    method_title: str | None = None
+    """What the method is called by people, where it is not one of the package."""
     path: Path | None = field(default=None, compare=False)
+
+    @property
+    def title(self) -> str:
+        """The method as people write it, such as "MI/RS"."""
+        name = str(self.method["name"])
+        return METHODS[name].title if name in METHODS else self.method_title or name
 
     @property
     def codelength(self) -> float | None:
@@ -147,7 +160,7 @@ class Record:
     def facts(self) -> dict[str, Any]:
         """Everything but the arrays, as plain values."""
         told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*ARRAYS, "path")}
-        return {name: value for name, value in told.items() if name != "target" or value is not None}
+        return {name: value for name, value in told.items() if name not in OF_SOME or value is not None}
 
     def save(self, directory: str | Path) -> "Record":
         """Write the record into a directory that holds no run yet; gives the record with its path."""

@@ -23,7 +23,7 @@ from prequential.learn.learning import Learning
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.learn.shapes import Shapes
-from prequential.methods import Method, ReplayStreams
+from prequential.methods import METHODS, Method, ReplayStreams
 from prequential.models import ModelFactory, conditioning_of, name_of
 from prequential.plan import Plan
 from prequential.runs.facts import Facts
@@ -190,6 +190,7 @@ def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequ
             environment=environment(learner),
             conditioned_on=conditioned_on,
             source=optional.source,
+            method_title=None if plan.method.name in METHODS else getattr(plan.method, "title", None),
             **optional.target.facts(),
         )
         for recipe, seed, fingerprint in zip(recipes, seeds, learner.fingerprints(), strict=True)

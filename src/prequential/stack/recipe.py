@@ -9,13 +9,7 @@ from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.learn import functional
-from prequential.learn.recipe import Recipe
-
-SHARED = ("optimizer", "augment", "average_flips", "average_views", "ema_warmup", "batch_statistics")
-"""Settings that decide what is computed, and not only with which numbers."""
-VECTORS = (
-    *("learning_rate", "full_rate_steps", "eps", "weight_decay", "momentum", "ema_step_size", "label_smoothing"),
-)
+from prequential.learn.recipe import SHARED, VECTORS, Recipe
 
 
 class Vectors:

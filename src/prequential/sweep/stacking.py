@@ -2,11 +2,11 @@
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prequential.errors import PreqError
+from prequential.learn.recipe import SHARED
 from prequential.runs.progress import Listener
 from prequential.runs.record import OVER, RECORD_FILE, Record, load, read_facts
 from prequential.sweep.claims import Claim
@@ -14,11 +14,6 @@ from prequential.sweep.spaces import Resolved, resolve
 
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
-
-MAY_DIFFER = (
-    *("learning_rate", "full_rate_steps", "eps", "weight_decay", "momentum", "ema_step_size", "label_smoothing"),
-)
-"""Settings of the recipe that are numbers along the stack; all others decide what is computed."""
 
 STACK = "stack"
 """The engine that records of stacks name."""
@@ -40,7 +35,7 @@ def stacks(claims: Sequence[Claim], base: Resolved, size: int) -> list[tuple[Cla
     groups: dict[str, list[list[Claim]]] = {}
     for each in sorted(claims, key=lambda claimed: claimed.number):
         trial = resolve(each.settings, base)
-        shared = [getattr(trial.recipe, f.name) for f in fields(trial.recipe) if f.name not in MAY_DIFFER]
+        shared = [getattr(trial.recipe, name) for name in SHARED]
         lots = groups.setdefault(repr((trial.method, trial.width, shared)), [[]])
         if len(lots[-1]) == size:
             lots.append([])
