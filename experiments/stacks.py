@@ -37,8 +37,8 @@ from prequential.runs.loop import execute
 from prequential.runs.recorder import Recorder
 from prequential.stack.dropout import HashedDropout, begin_pass, dropout_keys, hash_dropout
 from prequential.stack.learner import StackedLearner
-from prequential.sweep import LogUniform
-from prequential.sweep.sampling import draw_settings, run_seed
+from prequential.sweeps import LogUniform
+from prequential.sweeps.sampling import draw_settings, run_seed
 
 MEMBERS = 8
 SPACE_FILE = "experiments/stacks.py:SPACE"

@@ -1,9 +1,12 @@
-"""What files of format 1 call by another name than we do now. No torch.
+"""What files of format 1, and imports of before, call by another name than we do now. No torch.
 
 A name that comes to mean something else raises the format, and what it meant goes into a table here. Records,
 checkpoints, bitstreams and sweeps are translated where they are read, so that nothing else knows names of before.
 """
 
+import importlib
+import types
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -56,6 +59,30 @@ def hint(then: object, now: object) -> str:
     """
     is_renamed = isinstance(now, str) and MODELS.get(now) == then
     return f" (what was called {now} before is {then} now)" if is_renamed else ""
+
+
+def module_of_before(then: str, now: str, renamed: Mapping[str, str]) -> types.ModuleType:
+    """A module that gives the names of another, with a warning, so that files with imports of before still work.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as said:
+        ...     found = module_of_before("some.old", "prequential.rng", {"seed_for": "derive"}).seed_for
+        >>> found.__name__, str(said[0].message)
+        ('derive', 'seed_for of some.old is derive of prequential.rng now')
+    """
+
+    def find(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = getattr(importlib.import_module(now), renamed.get(name, name))
+        text = f"{name} of {then} is {renamed.get(name, name)} of {now} now"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return found
+
+    module = types.ModuleType(then, f"What {now} was called before.")
+    vars(module)["__getattr__"] = find
+    return module
 
 
 def _model(model: Any) -> Any:

@@ -212,7 +212,8 @@ def plain_value(value: object) -> object:
         return float(value)
     if isinstance(value, tuple | list):
         return [plain_value(item) for item in value]
-    return {"name": type(value).__name__.lower(), **{k: plain_value(v) for k, v in _attributes(value).items()}}
+    name = getattr(type(value), "name_in_files", type(value).__name__.lower())
+    return {"name": name, **{k: plain_value(v) for k, v in _attributes(value).items()}}
 
 
 def from_plain(kind: type, values: Mapping[str, Any], who: str) -> Any:

@@ -28,8 +28,8 @@ from prequential.report.seeds import grouped
 from prequential.runs.progress import Progress
 from prequential.runs.record import Record, read_facts
 from prequential.runs.run import Interrupted, run_stack
-from prequential.sweep import LogUniform
-from prequential.sweep.home import SweepHome
+from prequential.sweeps import LogUniform
+from prequential.sweeps.home import SweepHome
 
 FILES = Path(__file__).parent / "files"
 CHUNKS = pq.ChunksFromScratch(epochs=2)

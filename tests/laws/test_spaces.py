@@ -14,21 +14,21 @@ from prequential.errors import PreqError
 from prequential.learn.recipe import Recipe
 from prequential.methods import METHODS, ChunksFineTuned, Exponential, ReplayBuffer, ReplayStreams
 from prequential.presets import find_preset
-from prequential.sweep import SPACES, Choice, LogUniform, Uniform
-from prequential.sweep.claims import Claim
-from prequential.sweep.distributions import Distribution
-from prequential.sweep.pruning import Rule, is_hopeless
-from prequential.sweep.sampling import draw_settings, run_seed
-from prequential.sweep.spaces import Resolved, drawn, find_space, on_grid, require_space, resolve
-from prequential.sweep.stacking import stacks
+from prequential.sweeps import SPACES, Between, Choice, LogUniform
+from prequential.sweeps.claims import Claim
+from prequential.sweeps.distributions import Distribution
+from prequential.sweeps.pruning import Rule, is_hopeless
+from prequential.sweeps.sampling import draw_settings, run_seed
+from prequential.sweeps.spaces import Resolved, drawn, find_space, on_grid, require_space, resolve
+from prequential.sweeps.stacking import stacks
 
 shares = st.floats(0, 1, exclude_max=True)
 BASE = Resolved(ReplayStreams(), Recipe(), 1.0, 0)
 
 
 @st.composite
-def intervals(draw: st.DrawFn) -> Uniform | LogUniform:
-    kinds: list[type[Uniform] | type[LogUniform]] = [Uniform, LogUniform]
+def intervals(draw: st.DrawFn) -> Between | LogUniform:
+    kinds: list[type[Between] | type[LogUniform]] = [Between, LogUniform]
     kind = draw(st.sampled_from(kinds))
     if draw(st.booleans()):
         first, last = sorted(draw(st.lists(st.integers(1, 500), min_size=2, max_size=2, unique=True)))
@@ -46,7 +46,7 @@ distributions = st.one_of(intervals(), choices, objects)
 
 @given(intervals(), shares, shares)
 def test_a_draw_lies_between_the_bounds_and_grows_with_the_share(
-    each: Uniform | LogUniform, u: float, v: float
+    each: Between | LogUniform, u: float, v: float
 ) -> None:
     low, high = sorted((u, v))
     assert each.low <= each.draw(low) <= each.draw(high) <= each.high
@@ -65,7 +65,7 @@ def test_log_uniform_gives_each_order_of_magnitude_alike(low: float, ratio: floa
 @given(st.integers(1, 20), st.integers(1, 20))
 def test_whole_numbers_have_the_probabilities_they_should(low: int, more: int) -> None:
     high, grid = low + more, (np.arange(4000) + 0.5) / 4000
-    for each, edge in ((Uniform(low, high, whole=True), float), (LogUniform(low, high, whole=True), math.log)):
+    for each, edge in ((Between(low, high, whole=True), float), (LogUniform(low, high, whole=True), math.log)):
         begin = edge(low - 0.5)
         counts = np.bincount([int(each.draw(u)) for u in grid], minlength=high + 1)[low:]
         wanted = [(edge(n + 0.5) - edge(n - 0.5)) / (edge(high + 0.5) - begin) for n in range(low, high + 1)]
@@ -86,11 +86,11 @@ def test_a_setting_depends_on_seed_number_and_name_alone(space: dict[str, Any], 
     settings = draw_settings(space, seed, number)
     assert settings == draw_settings(space, seed, number)
     for name, each in space.items():
-        assert draw_settings({"other": Uniform(0, 1), name: each}, seed, number)[name] == settings[name]
+        assert draw_settings({"other": Between(0, 1), name: each}, seed, number)[name] == settings[name]
 
 
 def test_trials_seeds_and_names_draw_differently() -> None:
-    space = {"a": Uniform(0, 1), "b": Uniform(0, 1)}
+    space = {"a": Between(0, 1), "b": Between(0, 1)}
     drawn_values = [value for seed in (0, 1) for n in range(50) for value in draw_settings(space, seed, n).values()]
     assert len(set(drawn_values)) == 200
     assert abs(float(np.mean(drawn_values)) - 0.5) < 0.1
@@ -142,13 +142,13 @@ def test_the_spaces_are_the_papers() -> None:
 @pytest.mark.parametrize(
     ("space", "complaint"),
     [
-        ({"num_stream": Uniform(1, 2)}, "names 'num_stream', which mi-rs does not have; known: optimizer"),
-        ({"capacity": Uniform(1, 2)}, "names 'capacity', which mi-rs does not have; it belongs to mi-rb"),
-        ({"num_streams": 3, "epochs": Uniform(1, 2)}, "num_streams and epochs, which are one setting of mi-rs"),
+        ({"num_stream": Between(1, 2)}, "names 'num_stream', which mi-rs does not have; known: optimizer"),
+        ({"capacity": Between(1, 2)}, "names 'capacity', which mi-rs does not have; it belongs to mi-rb"),
+        ({"num_streams": 3, "epochs": Between(1, 2)}, "num_streams and epochs, which are one setting of mi-rs"),
         ({"eps": 1.0}, "draws nothing"),
-        ({"eps": Uniform}, "gives eps the class Uniform; make an instance"),
-        ({"eps": Exponential(3.0)}, "gives eps an age law; distributions come from prequential.sweep"),
-        ([("eps", Uniform(0, 1))], "must be a dictionary of settings and distributions, got list"),
+        ({"eps": Between}, "gives eps the class Between; make an instance"),
+        ({"eps": Exponential(3.0)}, "gives eps an age law; a distribution is one of Between, LogUniform, Choice"),
+        ([("eps", Between(0, 1))], "must be a dictionary of settings and distributions, got list"),
     ],
 )
 def test_a_space_that_cannot_be_is_refused(space: Any, complaint: str) -> None:
@@ -159,10 +159,10 @@ def test_a_space_that_cannot_be_is_refused(space: Any, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda: Uniform(2, 1), "low must be below high, got 2 and 1"),
+        (lambda: Between(2, 1), "low must be below high, got 2 and 1"),
         (lambda: LogUniform(0, 1), "low must be a number above 0, got 0"),
-        (lambda: Uniform(0.5, 2, whole=True), "low must be a whole number"),
-        (lambda: Uniform(0, math.inf), "high must be a number"),
+        (lambda: Between(0.5, 2, whole=True), "low must be a whole number"),
+        (lambda: Between(0, math.inf), "high must be a number"),
         (lambda: Choice(()), "at least one value"),
         (lambda: Choice("ab"), "at least one value"),  # type: ignore[arg-type]
         (lambda: Choice((1, 1)), "values that differ, got"),
@@ -175,8 +175,8 @@ def test_a_distribution_that_cannot_be_is_refused(make: Any, complaint: str) -> 
 
 def test_spaces_are_found_by_name_or_in_a_file(tmp_path: Any) -> None:
     file = tmp_path / "mine.py"
-    file.write_text("from prequential.sweep import Uniform\nspace = {'eps': Uniform(0.1, 1)}\nbroken = 1 / 1\n")
-    assert find_space(f"{file}:space") == {"eps": Uniform(0.1, 1)}
+    file.write_text("from prequential import Between\nspace = {'eps': Between(0.1, 1)}\nbroken = 1 / 1\n")
+    assert find_space(f"{file}:space") == {"eps": Between(0.1, 1)}
     with pytest.raises(PreqError, match="unknown space 'minst'; did you mean 'mnist'"):
         find_space("minst")
     with pytest.raises(PreqError, match="has no 'spice'"):
@@ -186,7 +186,7 @@ def test_spaces_are_found_by_name_or_in_a_file(tmp_path: Any) -> None:
 
 
 @given(intervals(), st.integers(2, 6))
-def test_a_grid_lies_inside_and_has_both_ends(each: Uniform | LogUniform, size: int) -> None:
+def test_a_grid_lies_inside_and_has_both_ends(each: Between | LogUniform, size: int) -> None:
     values = each.grid(size).values
     assert list(values) == sorted(set(values))
     assert (values[0], values[-1]) == (each.low, pytest.approx(each.high))

@@ -47,7 +47,17 @@ def test_run_is_the_function_whatever_was_imported_first() -> None:
     assert done.stdout == "run load\n", done.stderr
     assert set(dir(pq)) >= set(pq.__all__)
     with pytest.raises(AttributeError, match="no attribute 'ruin'"):
-        pq.ruin  # noqa: B018
+        pq.ruin  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_imports_of_before_still_work_and_say_what_to_write_now() -> None:
+    code = "from prequential.sweep import Choice, LogUniform, Uniform, sweep; import prequential as pq; "
+    done = python(f"{code}print(Uniform is pq.Between, Choice is pq.Choice, sweep is pq.sweep, callable(pq.sweep))")
+    assert done.stdout == "True True True True\n", done.stderr
+    with pytest.warns(DeprecationWarning, match="Uniform of prequential.sweep is Between of prequential.sweeps now"):
+        from prequential.sweep import Uniform  # type: ignore[import-not-found]  # noqa: F401
+    with pytest.raises(ImportError, match="cannot import name 'Uniforn'"):
+        from prequential.sweep import Uniforn  # noqa: F401
 
 
 def test_plans_records_measures_and_pictures_work_without_torch(tmp_path: Path) -> None:

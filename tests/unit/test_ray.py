@@ -17,7 +17,7 @@ import pytest
 import prequential as pq
 from prequential.cli import main
 from prequential.errors import PreqError
-from prequential.sweep import RayTasks
+from prequential.sweeps import RayTasks
 
 from ..conftest import blobs
 from ..laws.test_records import tiny

@@ -15,12 +15,12 @@ from prequential.cli import main
 from prequential.errors import PreqError
 from prequential.report.runs import find_runs
 from prequential.runs.signals import StopRequest
-from prequential.sweep import summarise
-from prequential.sweep.claims import Outcome
-from prequential.sweep.conductor import set_aside
-from prequential.sweep.pulse import Pulse
-from prequential.sweep.storage import hand_back, open_study, reopen_trial, swap_attribute
-from prequential.sweep.study import Trials
+from prequential.sweeps import summarise
+from prequential.sweeps.claims import Outcome
+from prequential.sweeps.conductor import set_aside
+from prequential.sweeps.pulse import Pulse
+from prequential.sweeps.storage import hand_back, open_study, reopen_trial, swap_attribute
+from prequential.sweeps.study import Trials
 
 from ..conftest import blobs
 from ..laws.test_records import tiny
@@ -60,9 +60,9 @@ class Machines:
 @pytest.fixture
 def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
     them = Machines(url_of(tmp_path))
-    monkeypatch.setattr(sys.modules["prequential.sweep.pulse"], "monotonic", lambda: them.now)
+    monkeypatch.setattr(sys.modules["prequential.sweeps.pulse"], "monotonic", lambda: them.now)
     monkeypatch.setattr(Pulse, "_go", lambda self: None)
-    monkeypatch.setattr(sys.modules["prequential.sweep.study"], "sleep", them.sleep)
+    monkeypatch.setattr(sys.modules["prequential.sweeps.study"], "sleep", them.sleep)
     yield them
     for trials in them.all:
         trials.close()
@@ -210,7 +210,7 @@ def test_a_sweep_ends_when_all_trials_are_over_also_those_of_the_dead(tmp_path: 
 
 
 def test_tables_that_others_have_just_made_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module, failures = sys.modules["prequential.sweep.storage"], list[Exception]()
+    module, failures = sys.modules["prequential.sweeps.storage"], list[Exception]()
     failures += [IntegrityError("INSERT", {}, Exception("pg_type")), RuntimeError("table studies already exists")]
     really = module._open_storage
 
@@ -231,9 +231,9 @@ def test_tables_that_others_have_just_made_are_used(tmp_path: Path, monkeypatch:
 
 TAKER = """
 import sys
-from prequential.sweep import Uniform
-from prequential.sweep.study import Trials
-trials = Trials(sys.argv[1], "x", space={"eps": Uniform(0, 1)}, seed=0, sampler="random", mark=sys.argv[2], limit=30,
+from prequential.sweeps import Between
+from prequential.sweeps.study import Trials
+trials = Trials(sys.argv[1], "x", space={"eps": Between(0, 1)}, seed=0, sampler="random", mark=sys.argv[2], limit=30,
     grace_seconds=1e6)
 print(*(claims[0].number for claims in iter(trials.take, None)))
 trials.close()

@@ -23,14 +23,14 @@ from prequential.runs.progress import Progress, Pruned
 from prequential.runs.record import Record
 from prequential.runs.signals import StopRequest
 from prequential.settings import settings_of
-from prequential.sweep import Choice, LogUniform, SweepInterrupted, SweepProgress, Uniform, summarise
-from prequential.sweep.claims import Claim, Outcome
-from prequential.sweep.execute import Processes, _Worker
-from prequential.sweep.home import SweepHome
-from prequential.sweep.pruning import ByRegret, is_hopeless, note_best
-from prequential.sweep.sampling import draw_settings
-from prequential.sweep.storage import open_study, storage_url, without_password
-from prequential.sweep.study import Trials
+from prequential.sweeps import Between, Choice, LogUniform, SweepInterrupted, SweepProgress, summarise
+from prequential.sweeps.claims import Claim, Outcome
+from prequential.sweeps.execute import Processes, _Worker
+from prequential.sweeps.home import SweepHome
+from prequential.sweeps.pruning import ByRegret, is_hopeless, note_best
+from prequential.sweeps.sampling import draw_settings
+from prequential.sweeps.storage import open_study, storage_url, without_password
+from prequential.sweeps.study import Trials
 
 from ..conftest import blobs
 from ..laws.test_records import tiny
@@ -40,7 +40,7 @@ METHOD = pq.ReplayStreams(num_streams=2, batch_size=8)
 SPACE: dict[str, Any] = {"learning_rate": LogUniform(1e-3, 1e-1), "num_streams": LogUniform(1, 3, whole=True)}
 LENGTH = 64
 FILE = """
-from prequential.sweep import Choice, LogUniform
+from prequential.sweeps import Choice, LogUniform
 space = {"num_streams": LogUniform(10, 14, whole=True), "learning_rate": LogUniform(1e-4, 1e-1), "batch_size": 8}
 """
 
@@ -149,7 +149,7 @@ def test_a_new_sweep_with_a_mistake_leaves_a_directory_that_can_be_used(tmp_path
         ({"make_model": no_model}, "there is no such model"),
         ({"storage": "nothing://at.all"}, "the storage nothing://at.all cannot be used"),
         ({"space": {"learning_rate": (1e-3, 1e-1), "eps": LogUniform(1e-4, 1.0)}}, "cannot be used: learning_rate"),
-        ({"space": {"label_smoothing": Uniform(0, 2)}, "trials": 9}, "below 1, got 1.*; so trial . would draw it"),
+        ({"space": {"label_smoothing": Between(0, 2)}, "trials": 9}, "below 1, got 1.*; so trial . would draw it"),
     ]
     for change, complaint in mistakes:
         with pytest.raises(PreqError, match=complaint):
@@ -338,7 +338,7 @@ def test_a_listener_may_end_a_run_for_good(tmp_path: Path) -> None:
 def test_optunas_pruners_hear_the_codelength_at_the_same_prefixes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["prequential.sweep.pruning"], "NUM_REPORTS", 16)
+    monkeypatch.setattr(sys.modules["prequential.sweeps.pruning"], "NUM_REPORTS", 16)
     space = {"learning_rate": Choice((1e-2, 10.0)), "seed": Choice((1, 2, 3))}
     summary = do(tmp_path / "s", space=space, trials=9, prune="median")
     assert summary.counts["pruned"] + summary.counts["finished"] == 9

@@ -17,11 +17,11 @@ from prequential.errors import PreqWarning
 from prequential.learn.recipe import SHARED, VECTORS, Recipe
 from prequential.runs.directory import MemberDirectory, RunDirectory
 from prequential.runs.record import Record
-from prequential.sweep import LogUniform, SweepInterrupted
-from prequential.sweep.claims import Claim, Outcome
-from prequential.sweep.spaces import Resolved
-from prequential.sweep.stacking import leave_stack
-from prequential.sweep.study import Trials
+from prequential.sweeps import LogUniform, SweepInterrupted
+from prequential.sweeps.claims import Claim, Outcome
+from prequential.sweeps.spaces import Resolved
+from prequential.sweeps.stacking import leave_stack
+from prequential.sweeps.study import Trials
 
 from ..conftest import blobs
 from ..laws.test_records import tiny

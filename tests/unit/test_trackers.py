@@ -17,8 +17,8 @@ from prequential import PreqError, Record, cli
 from prequential.errors import PreqWarning
 from prequential.runs.progress import Progress
 from prequential.runs.record import ARRAYS
-from prequential.sweep import LogUniform
-from prequential.sweep.pruning import trial_path
+from prequential.sweeps import LogUniform
+from prequential.sweeps.pruning import trial_path
 from prequential.trackers import tracker_names
 from prequential.trackers.backends import BACKENDS
 from prequential.trackers.tracker import Tracker

@@ -8,8 +8,20 @@ from typing import Annotated, Any, ClassVar
 
 import tyro
 
-from prequential.cli.parse import UNSET, Count, Generated, Number, Parsed, Positions, Text, Whole, Word, Words, parse
-from prequential.cli.parse import default as shown_default
+from prequential.cli.parse import (
+    UNSET,
+    Count,
+    Generated,
+    Number,
+    Parsed,
+    Positions,
+    Text,
+    Whole,
+    Word,
+    Words,
+    default,
+    parse,
+)
 from prequential.errors import PreqError
 from prequential.learn.recipe import Recipe
 from prequential.methods import METHODS, Method
@@ -72,7 +84,7 @@ class SettingFlag:
             lowered = f"{text[:1].lower()}{text[1:]}" if text[1:2].islower() else text
             meant[text] = text if len(names) == num_owners else f"{', '.join(names)}: {lowered}"
         others = [f"{home.name} {home.hint}" for home in self.homes if home.hint != first.hint]
-        hint = shown_default(", ".join([first.hint, *others])) if first.hint else UNSET
+        hint = default(", ".join([first.hint, *others])) if first.hint else UNSET
         kind = bool if first.kind is bool else _TYPES[first.kind]
         told = tyro.conf.arg(help=" ".join(meant.values()))
         return self.name, Annotated[kind, hint, told], False if kind is bool else None

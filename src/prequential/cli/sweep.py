@@ -20,7 +20,7 @@ from prequential.errors import PreqError, require_count
 from prequential.trackers import tracker_names
 
 if TYPE_CHECKING:
-    from prequential.sweep import SweepProgress
+    from prequential.sweeps import SweepProgress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ def main_sweep(arguments: list[str]) -> int:
     require_count("--top", flags.top)
     if not flags.threads.isdecimal():
         raise PreqError(f"--threads of a sweep must be a whole number, got '{flags.threads}'")
-    from prequential.sweep import SweepInterrupted, sweep
+    from prequential.sweeps import SweepInterrupted, sweep
 
     with _Bar() as bar:
         try:
@@ -129,7 +129,7 @@ def main_sweep(arguments: list[str]) -> int:
 def _show(arguments: list[str]) -> int:
     flags = parse(Show, "sweep show", arguments)
     require_count("--top", flags.top)
-    from prequential.sweep import summarise
+    from prequential.sweeps import summarise
 
     _print(summarise(flags.directory, flags.storage), flags.top, flags.json)
     return 0
@@ -159,7 +159,7 @@ def _ray_tasks(flags: Sweep) -> Any:
             if getattr(flags, flag) is not None:
                 raise PreqError(f"--{flag.replace('_', '-')} has no meaning without --ray")
         return None
-    from prequential.sweep import RayTasks
+    from prequential.sweeps import RayTasks
 
     gpus = float(flags.device.startswith("cuda")) if flags.ray_gpus is None else flags.ray_gpus
     cpus = float(flags.threads) if flags.ray_cpus is None else flags.ray_cpus
@@ -167,7 +167,7 @@ def _ray_tasks(flags: Sweep) -> Any:
 
 
 def _loader(flags: Sweep) -> Any:
-    from prequential.sweep.trials import Loader
+    from prequential.sweeps.trials import Loader
 
     options = {name: value for name, value in flags.options().items() if value is not None and name != "data_dir"}
     return Loader(
@@ -178,7 +178,7 @@ def _loader(flags: Sweep) -> Any:
 def _space(flags: Sweep, job: Job) -> Any:
     """The space without what the flags fix."""
     from prequential.catalogue import own_name
-    from prequential.sweep.spaces import find_space, require_space
+    from prequential.sweeps.spaces import find_space, require_space
 
     space = find_space(flags.space)
     require_space(space, job.method)

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prequential.catalogue import own_name, short_names
-from prequential.sweep import Summary, TrialResult
+from prequential.sweeps import Summary, TrialResult
 
 WIDTH_OF_FILES = 160
 """Columns of a table that goes into a file or a pipe."""

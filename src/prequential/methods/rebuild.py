@@ -4,6 +4,7 @@ import copyreg
 from collections.abc import Mapping
 from dataclasses import is_dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 from prequential.errors import PreqError, unknown_name
@@ -36,7 +37,7 @@ def find_method(name: str) -> type[Method]:
     if kind.name in METHODS:
         raise PreqError(f"the method '{name}' is called {kind.name}, as one of the package is; give it another name")
     if ".py:" in name:  # no import finds its class in another process: it goes there by the name of its file
-        copyreg.pickle(kind, partial(_reduced, name))
+        copyreg.pickle(kind, partial(_reduced, str(Path(name).absolute())))
     return kind
 
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from prequential.errors import PreqError, require_count, require_number
 from prequential.runs.signals import StopRequest
-from prequential.sweep.claims import Claim, Outcome
-from prequential.sweep.execute import SECONDS_BETWEEN_LOOKS, Take
-from prequential.sweep.trials import TrialRunner, Work
+from prequential.sweeps.claims import Claim, Outcome
+from prequential.sweeps.execute import SECONDS_BETWEEN_LOOKS, Take
+from prequential.sweeps.trials import TrialRunner, Work
 
 LOCAL = "local"
 SECONDS_BETWEEN_COUNTS = 5.0

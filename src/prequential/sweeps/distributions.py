@@ -65,13 +65,15 @@ class _Interval:
         raise NotImplementedError
 
 
-class Uniform(_Interval):
+class Between(_Interval):
     """Every number between two bounds alike.
 
     Example:
-        >>> Uniform(0.0, 2.0).draw(0.25), Uniform(1, 3, whole=True).draw(0.99)
+        >>> Between(0.0, 2.0).draw(0.25), Between(1, 3, whole=True).draw(0.99)
         (0.5, 3)
     """
+
+    name_in_files = "uniform"
 
     def draw(self, uniform: float) -> float:
         if self.whole:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from prequential.files import digest_of
 from prequential.runs.record import finite_or_none
-from prequential.sweep.claims import Claim, Outcome
-from prequential.sweep.pulse import Pulse
-from prequential.sweep.sampling import ask_for_settings, make_sampler, run_seed
-from prequential.sweep.spaces import Resolved, Space
-from prequential.sweep.stacking import stacks
-from prequential.sweep.storage import close_study, hand_back, open_study, reopen_trial, swap_attribute
+from prequential.sweeps.claims import Claim, Outcome
+from prequential.sweeps.pulse import Pulse
+from prequential.sweeps.sampling import ask_for_settings, make_sampler, run_seed
+from prequential.sweeps.spaces import Resolved, Space
+from prequential.sweeps.stacking import stacks
+from prequential.sweeps.storage import close_study, hand_back, open_study, reopen_trial, swap_attribute
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial, Trial

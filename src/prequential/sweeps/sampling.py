@@ -8,8 +8,8 @@ import numpy as np
 
 from prequential.errors import PreqError, unknown_name
 from prequential.rng import derive, uniforms
-from prequential.sweep.distributions import Distribution
-from prequential.sweep.spaces import Resolved, Space, drawn, resolve
+from prequential.sweeps.distributions import Distribution
+from prequential.sweeps.spaces import Resolved, Space, drawn, resolve
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
@@ -36,7 +36,7 @@ def draw_settings(space: Space, seed: int, number: int) -> dict[str, Any]:
     So it does not matter when a trial is drawn, in which order, by whom, or what else the space holds.
 
     Example:
-        >>> from prequential.sweep.spaces import SPACES
+        >>> from prequential.sweeps.spaces import SPACES
         >>> one, again = (draw_settings(SPACES["mnist"], 0, 7) for _ in range(2))
         >>> one == again, one["batch_size"], 25 <= one["num_streams"] <= 100
         (True, 32, True)
@@ -55,7 +55,7 @@ def require_draws(space: Space, seed: int, num_trials: int, base: Resolved) -> N
     Example:
         >>> from prequential.learn.recipe import Recipe
         >>> from prequential.methods import ReplayStreams
-        >>> from prequential.sweep.distributions import LogUniform
+        >>> from prequential.sweeps.distributions import LogUniform
         >>> base = Resolved(ReplayStreams(), Recipe(), 1.0, 0)
         >>> require_draws({"batch_size": LogUniform(8, 64, whole=True)}, 0, 50, base)
         >>> require_draws({"batch_size": LogUniform(8, 64)}, 0, 50, base)

@@ -10,12 +10,12 @@ from typing import Any
 
 from prequential.errors import PreqError
 from prequential.runs.signals import StopRequest
-from prequential.sweep.claims import Outcome
-from prequential.sweep.execute import Executor
-from prequential.sweep.pruning import REGRET, note_best, trial_path
-from prequential.sweep.study import Trials
-from prequential.sweep.summary import summarise
-from prequential.sweep.trials import Work
+from prequential.sweeps.claims import Outcome
+from prequential.sweeps.execute import Executor
+from prequential.sweeps.pruning import REGRET, note_best, trial_path
+from prequential.sweeps.study import Trials
+from prequential.sweeps.summary import summarise
+from prequential.sweeps.trials import Work
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from prequential.errors import PreqError
 from prequential.files import digest_of, write_atomically
 from prequential.names_of_before import FORMATS, hint, in_names_of_now, require_format
 from prequential.runs.record import OVER, read_facts
-from prequential.sweep.storage import STUDY_FILE, without_password
-from prequential.sweep.study import new_mark
+from prequential.sweeps.storage import STUDY_FILE, without_password
+from prequential.sweeps.study import new_mark
 
 FORMAT = FORMATS[-1]
 SWEEP_FILE = "sweep.json"

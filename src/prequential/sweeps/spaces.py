@@ -14,7 +14,7 @@ from prequential.learn.recipe import Recipe
 from prequential.methods import METHODS, Method
 from prequential.presets import find_preset
 from prequential.settings import described
-from prequential.sweep.distributions import Choice, Distribution, LogUniform
+from prequential.sweeps.distributions import Choice, Distribution, LogUniform
 from prequential.users_own import find_own
 
 Space = Mapping[str, Any]
@@ -96,7 +96,7 @@ def require_space(space: Any, method: Method) -> None:
         if isinstance(value, type):
             raise PreqError(f"the space gives {name} the class {value.__name__}; make an instance")
         if name != "age_law" and callable(getattr(value, "weights", None)):
-            raise PreqError(f"the space gives {name} an age law; distributions come from prequential.sweep")
+            raise PreqError(f"the space gives {name} an age law; a distribution is one of Between, LogUniform, Choice")
         if name in (*OF_THE_RECIPE, *OF_THE_RUN):
             continue
         own = own_name(name, method)

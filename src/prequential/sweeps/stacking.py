@@ -9,8 +9,8 @@ from prequential.errors import PreqError
 from prequential.learn.recipe import SHARED
 from prequential.runs.progress import Listener
 from prequential.runs.record import OVER, RECORD_FILE, Record, load, read_facts
-from prequential.sweep.claims import Claim
-from prequential.sweep.spaces import Resolved, resolve
+from prequential.sweeps.claims import Claim
+from prequential.sweeps.spaces import Resolved, resolve
 
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence

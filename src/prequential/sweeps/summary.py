@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from prequential.errors import PreqError
 from prequential.runs.record import Record, finite_or_none, load
-from prequential.sweep.home import SweepHome
-from prequential.sweep.pruning import trial_path
-from prequential.sweep.storage import close_study, open_study, sqlite_file, storage_url
+from prequential.sweeps.home import SweepHome
+from prequential.sweeps.pruning import trial_path
+from prequential.sweeps.storage import close_study, open_study, sqlite_file, storage_url
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from prequential.errors import PreqError
 from prequential.runs.progress import Progress
 from prequential.runs.signals import StopRequest
-from prequential.sweep.claims import Claim, Outcome
-from prequential.sweep.trials import TrialRunner, Work
+from prequential.sweeps.claims import Claim, Outcome
+from prequential.sweeps.trials import TrialRunner, Work
 
 Take = Callable[[], tuple[Claim, ...] | None]
 SECONDS_BETWEEN_LOOKS = 0.2

@@ -13,17 +13,17 @@ from prequential.methods import Method, ReplayStreams
 from prequential.runs.record import claim
 from prequential.runs.signals import StopRequest
 from prequential.settings import plain_value, settings_of
-from prequential.sweep.conductor import Conductor, SweepProgress
-from prequential.sweep.execute import Executor, InThisProcess, Processes
-from prequential.sweep.home import SWEEP_FILE, SweepHome
-from prequential.sweep.pruning import Rule
-from prequential.sweep.ray_executor import RayTasks
-from prequential.sweep.sampling import LEARNING, RANDOM, make_sampler, require_draws
-from prequential.sweep.spaces import Resolved, Space, find_space, on_grid, require_space
-from prequential.sweep.storage import storage_url, usable
-from prequential.sweep.study import Trials
-from prequential.sweep.summary import Summary, summarise
-from prequential.sweep.trials import Loader, Work
+from prequential.sweeps.conductor import Conductor, SweepProgress
+from prequential.sweeps.execute import Executor, InThisProcess, Processes
+from prequential.sweeps.home import SWEEP_FILE, SweepHome
+from prequential.sweeps.pruning import Rule
+from prequential.sweeps.ray_executor import RayTasks
+from prequential.sweeps.sampling import LEARNING, RANDOM, make_sampler, require_draws
+from prequential.sweeps.spaces import Resolved, Space, find_space, on_grid, require_space
+from prequential.sweeps.storage import storage_url, usable
+from prequential.sweeps.study import Trials
+from prequential.sweeps.summary import Summary, summarise
+from prequential.sweeps.trials import Loader, Work
 from prequential.trackers import require_trackers
 
 if TYPE_CHECKING:
@@ -99,9 +99,8 @@ def sweep(
 
     Example:
         >>> import tempfile, prequential as pq
-        >>> from prequential.sweep import LogUniform
         >>> data = pq.load_data("mnist").take(64).without_heldout()
-        >>> space = {"learning_rate": LogUniform(1e-4, 1e-2), "num_streams": 1}
+        >>> space = {"learning_rate": pq.LogUniform(1e-4, 1e-2), "num_streams": 1}
         >>> with tempfile.TemporaryDirectory() as out:
         ...     result = pq.sweep("mlp1", data, space=space, trials=2, width=0.1, seed=0, out=out)
         >>> result.counts["finished"], result.best.codelength == min(t.codelength for t in result.trials)

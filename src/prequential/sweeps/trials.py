@@ -12,10 +12,10 @@ from prequential.lock import DirectoryLock
 from prequential.plan import Plan
 from prequential.runs.progress import Listener, Progress
 from prequential.runs.record import Record, claim
-from prequential.sweep.claims import Claim, Outcome, outcome_of
-from prequential.sweep.pruning import Rule, make_listener, trial_path
-from prequential.sweep.spaces import Resolved, resolve
-from prequential.sweep.storage import close_study, open_study, reopen_trial
+from prequential.sweeps.claims import Claim, Outcome, outcome_of
+from prequential.sweeps.pruning import Rule, make_listener, trial_path
+from prequential.sweeps.spaces import Resolved, resolve
+from prequential.sweeps.storage import close_study, open_study, reopen_trial
 from prequential.trackers import track
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class TrialRunner:
 
     def _run(self, claimed: Claim, listeners: Sequence[Listener]) -> Outcome:
         from prequential.runs.run import run
-        from prequential.sweep.stacking import leave_stack
+        from prequential.sweeps.stacking import leave_stack
 
         trial, path, watch = self._resolved(claimed), self._place(claimed), _Watch()
         if (done := leave_stack(path)) is not None:
@@ -120,7 +120,7 @@ class TrialRunner:
         return outcome_of(claimed.number, record, self._share(trial, record, watch))
 
     def _run_stack(self, claims: Sequence[Claim], listeners: Sequence[Listener]) -> list[Outcome]:
-        from prequential.sweep.stacking import run_as_stack
+        from prequential.sweeps.stacking import run_as_stack
 
         trials, paths = [self._resolved(each) for each in claims], [self._place(each) for each in claims]
 

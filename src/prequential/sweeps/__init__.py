@@ -1,0 +1,23 @@
+"""Sweeps: many runs whose settings are drawn from a space, as one."""
+
+from prequential.sweeps.conduct import sweep
+from prequential.sweeps.conductor import SweepInterrupted, SweepProgress
+from prequential.sweeps.distributions import Between, Choice, LogUniform
+from prequential.sweeps.ray_executor import RayTasks
+from prequential.sweeps.spaces import SPACES, Space
+from prequential.sweeps.summary import Summary, TrialResult, summarise
+
+__all__ = [
+    "SPACES",
+    "Between",
+    "Choice",
+    "LogUniform",
+    "RayTasks",
+    "Space",
+    "Summary",
+    "SweepInterrupted",
+    "SweepProgress",
+    "TrialResult",
+    "summarise",
+    "sweep",
+]
