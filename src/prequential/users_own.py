@@ -31,7 +31,7 @@ def find_own(spec: str, what: str) -> Any:
     try:
         if module_name.endswith(".py"):
             status = Path(module_name).stat()
-            module = _run(str(Path(module_name).resolve()), module_name, status.st_mtime_ns, status.st_size)
+            module = _run(str(Path(module_name).resolve()), status.st_mtime_ns, status.st_size)
         else:
             module = importlib.import_module(module_name)
     except Exception as error:  # the user's code may fail in any way
@@ -44,16 +44,16 @@ def find_own(spec: str, what: str) -> Any:
 
 
 @cache
-def _run(path: str, name: str, *stamp: int) -> ModuleType:
-    """The module in a file. It is known under the file's own name, which no import can mean."""
-    spec = importlib.util.spec_from_file_location(name, path)
+def _run(path: str, *stamp: int) -> ModuleType:
+    """The module in a file, known by its path, which no import can mean."""
+    spec = importlib.util.spec_from_file_location(path, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where dataclasses look up the types of their fields
+    sys.modules[path] = module  # where dataclasses look up the types of their fields
     try:
         spec.loader.exec_module(module)
     except BaseException:
-        del sys.modules[name]
+        del sys.modules[path]
         raise
     return module

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -17,12 +18,13 @@ from prequential import cli
 from prequential.augmentations import parse_augmentation
 from prequential.catalogue import own_name
 from prequential.cli.settings import SettingFlags
-from prequential.cli.show import print_result
+from prequential.cli.show import ProgressBar, print_result
 from prequential.cli.source import OPTIONS
 from prequential.data.sources.request import DataOptions
 from prequential.errors import PreqError
 from prequential.methods import METHODS
 from prequential.presets import PRESETS, Preset, find_preset
+from prequential.runs.progress import Progress
 
 from ..processes import GATED, PATIENCE, Gate, start_preq, wait_for
 from ..records import made_record
@@ -154,6 +156,8 @@ def test_the_users_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
         ("plan --model lenet", "a cost needs both --model and --data; give the other too, or leave both out"),
         ("plan --model lenet --data mnits", "unknown data set 'mnits'"),
         ("plan --model lennet --data mnist --length 64", "unknown model 'lennet'"),
+        ("plan mnist lenet --data cifar10", "data was given twice, mnist and --data cifar10; keep one"),
+        ("plan mnist", "a cost needs both --model and --data; give the other too, or leave both out"),
         ("plan --events -1", "--events must be a whole number of at least 0, got -1"),
     ],
 )
@@ -231,6 +235,49 @@ def test_help_fits_the_terminal(command: str, width: int, capsys: Captured, monk
     assert not any(one == two == "" for one, two in itertools.pairwise(described))
 
 
+RUNNING = ("run", "sweep", "plan", "encode", "decode", "verify")
+
+
+@pytest.mark.parametrize("command", RUNNING)
+def test_help_is_in_groups_and_breaks_no_word(command: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = {}
+    for width in (80, 300):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert preq(command, "--help") == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= width
+        words[width] = set(" ".join(lines).split())
+    assert {word for word in words[80] if not set(word) <= set("╭─╮╰╯-")} <= words[300]
+    monkeypatch.setenv("COLUMNS", "80")
+    preq(command, "--help")
+    groups = re.findall(r"(?m)^(?:╭─)? (\w+) options ", capsys.readouterr().out)
+    wanted = ["data", "model", "method", "training", "sweep", "output", "machine"]
+    assert groups == [head for head in wanted if head in groups]
+    if command == "run":
+        assert groups == [head for head in wanted if head != "sweep"]
+
+
+@pytest.mark.parametrize("length", [100, 60_000, 1_281_167])
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
+def test_the_progress_line_keeps_its_time_left(
+    length: int, width: int, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    bar = ProgressBar(pq.ReplayStreams(num_streams=1, batch_size=length // 2), length, plan_seed=0)
+    with bar:
+        bar(Progress(position=length - 1, length=length, nats=2.3 * length, errors=length - 1, seconds=9.0,
+                     trained_examples=length))  # fmt: skip
+    printed = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    lines = [line for line in printed.replace("\r", "\n").splitlines() if "left" in line]
+    assert lines
+    assert all(len(line) <= width for line in lines)
+    assert any(f"{length - 1:,}/{length:,}" in line for line in lines)
+    assert all(re.search(r"[-0-9]+:[-0-9]{2}(:[-0-9]{2})? left", line) for line in lines)
+    assert width < 80 or all("errors" in line for line in lines)
+
+
 def test_plan_lists_counts_and_checks(capsys: Captured) -> None:
     assert preq(*["plan", "--method", "ci-fs", "--length", "60000"]) == 0
     printed = capsys.readouterr().out
@@ -242,6 +289,9 @@ def test_plan_lists_counts_and_checks(capsys: Captured) -> None:
     assert facts["causal"] is True
     assert preq(*["plan", "--method", "erm", "--length", "64", "--events", "0", "--heldout"]) == 0
     assert "not prequential" in capsys.readouterr().out
+    for given in (["mnist", "lenet"], ["mnist", "--model", "lenet"], ["--model", "lenet", "--data", "mnist"]):
+        assert preq("plan", *given, "--length", "128", "--json") == 0
+        assert json.loads(capsys.readouterr().out)["flops"] > 0
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import json
 import pickle
 import sys
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,13 +75,11 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_it_obeys_the_laws_and_can_be_sent(mine: str) -> None:
-    kind: Any = find_method(mine)
-    method: Any = kind(block=8, times=2)
-    check_method(method)
-    assert pickle.loads(pickle.dumps(method)) == method
-    assert find_method(mine) is type(method)
+    kind: Callable[..., Any] = find_method(mine)
+    check_method(kind(block=8, times=2))
+    assert pickle.loads(pickle.dumps(kind(block=8))) == kind(block=8)
     with pytest.raises(PreqError, match="block must be a whole number of at least 2, got 1"):
-        replace(method, block=1)
+        kind(block=1)
 
 
 def test_its_settings_are_flags_with_help_and_defaults(mine: str, capsys: Captured) -> None:
@@ -125,8 +123,8 @@ def test_it_runs_and_shows_under_its_title_and_the_runs_name(mine: str, capsys: 
     assert (record.title, record.name) == ("Once Again", "my first")
     assert preq("run", *RUN, "--streams", "1", "--out", "runs/two") == 0
     capsys.readouterr()
-    assert preq("compare", "runs", "--json") == 0
-    assert {entry["name"] for entry in json.loads(capsys.readouterr().out)["runs"]} >= {"my first", "two"}
+    assert preq("compare", "runs") == 0
+    assert "my first" in capsys.readouterr().out
     assert preq("watch", "runs", "--once") == 0
     assert "my first" in capsys.readouterr().out
     assert preq("pareto", "runs") == 0
