@@ -59,6 +59,18 @@ class MachineFlags:
     threads: Text = "auto"
     """CPU threads; auto measures which number is fastest."""
 
+    @property
+    def execution(self) -> Execution:
+        """Engine and precision."""
+        return Execution(engine=self.engine, precision=self.precision)
+
+    @property
+    def num_threads(self) -> int | str:
+        """As `run` takes them."""
+        if self.threads != "auto" and not self.threads.isdecimal():
+            raise PreqError(f"--threads must be auto or a whole number, got '{self.threads}'")
+        return self.threads if self.threads == "auto" else int(self.threads)
+
 
 @dataclass(frozen=True, kw_only=True)
 class JobFlags(DataFlags, ModelFlags, SettingFlags, MachineFlags):
@@ -87,18 +99,16 @@ class Job:
             "plan_seed": flags.plan_seed,
             "width": 1.0 if flags.width is None else flags.width,
             "device": flags.device,
-            "execution": Execution(engine=flags.engine, precision=flags.precision),
-            "threads": flags.threads if flags.threads == "auto" else int(flags.threads),
+            "execution": flags.execution,
+            "threads": flags.num_threads,
         }
 
 
 def job_from(flags: JobFlags) -> Job:
     """The job the flags describe, checked as far as that needs no data."""
     preset = find_preset(flags.preset, data_name(flags.data, flags.data_dir), flags.model)
-    method, recipe = flags.chosen(preset)
-    if flags.threads != "auto" and not flags.threads.isdecimal():
-        raise PreqError(f"--threads must be auto or a whole number, got '{flags.threads}'")
-    return Job(flags, method, recipe)
+    flags.num_threads  # noqa: B018  # a mistake is told before any data is read
+    return Job(flags, *flags.chosen(preset))
 
 
 def data_name(data: str, data_dir: str | None) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
-from prequential.cli.job import data_name
-from prequential.cli.parse import UNSET, Count, Real, Text, Whole, Word, default
+from prequential.cli.job import MachineFlags, data_name
+from prequential.cli.parse import UNSET, Count, Real, Whole, Word, default
 from prequential.cli.settings import SettingFlags, parse_settings
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError, require_count
@@ -50,23 +50,9 @@ class PlanModelFlags:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanMachineFlags:
-    """Where the time is measured."""
-
-    GROUP: ClassVar[str] = "machine"
-
-    device: Text = "cpu"
-    """Where the time is measured: cpu, cuda, cuda:1, ..."""
-    engine: Text = "auto"
-    """eager, graph, or auto, as preq run takes it; nothing is compiled, which would make long runs faster."""
-    precision: Text = "auto"
-    """fp32, bf16 or auto, as preq run takes it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanFlags(PlanDataFlags, PlanModelFlags, SettingFlags, PlanMachineFlags):
+class PlanFlags(PlanDataFlags, PlanModelFlags, SettingFlags, MachineFlags):
     """List, count and check the events of a method. With data and a model also their cost: FLOPs, and the time it
-    would take on this device, from a few steps that are measured.
+    would take on this device, from a few steps that are measured (nothing is compiled, which makes long runs faster).
 
     `preq plan --method ci-fs --length 60000`
 
@@ -139,7 +125,6 @@ def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) 
     """What the plan costs with this model on this device."""
     from prequential.learn.environment import find_num_threads, num_threads
     from prequential.learn.estimate import estimate
-    from prequential.learn.execution import Execution
     from prequential.runs.session import make_session
 
     assert flags.model is not None
@@ -152,9 +137,9 @@ def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) 
         plan_seed=plan.seed,
         width=flags.width,
         device=flags.device,
-        execution=Execution(engine=flags.engine, precision=flags.precision, compiled=False),
+        execution=replace(flags.execution, compiled=False),
     )
-    with num_threads(find_num_threads("auto", session.learner)):
+    with num_threads(find_num_threads(flags.num_threads, session.learner)):
         found = estimate(plan, session.learner)
     flops: dict[str, Any] = found.flops or {"code": None, "heldout": 0.0}
     return {
