@@ -2,15 +2,14 @@
 
 import io
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import tyro
 
 from prequential.cli.job import JobFlags, job_from
-from prequential.cli.parse import UNSET, PathText, Word, default, parse
+from prequential.cli.parse import UNSET, PathText, Word, default, flag_group, parse
 from prequential.cli.settings import parse_settings
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
@@ -22,11 +21,9 @@ if TYPE_CHECKING:
 Output = Annotated[str, tyro.conf.arg(metavar="FILE", aliases=("-o",))]
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("output")
 class Encode(JobFlags):
     """Run as preq run does and write the labels as a bitstream, from which preq decode gets them back."""
-
-    GROUP: ClassVar[str] = "output"
 
     output: Output
     """The file to write, such as labels.preq."""
@@ -34,11 +31,9 @@ class Encode(JobFlags):
     """Print one JSON object and nothing else."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("model")
 class OwnFlags:
     """Code of the user's own, which is never imported because a file names it."""
-
-    GROUP: ClassVar[str] = "model"
 
     model: Annotated[Word, UNSET] = None
     """The model, where it is your own: no code is imported because a file names it."""
@@ -46,11 +41,9 @@ class OwnFlags:
     """The method, where it is your own, as file.py:Class."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("data")
 class DecodedFlags(SourceFlags):
     """The inputs."""
-
-    GROUP: ClassVar[str] = "data"
 
     data: Annotated[Word, UNSET] = None
     """The data set whose inputs were encoded; its labels are not looked at."""
@@ -60,7 +53,7 @@ class DecodedFlags(SourceFlags):
     """Write the labels in the publisher's order instead of the sequence's (of those that were coded)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group()
 class Decode(DecodedFlags, OwnFlags):
     """Get labels back from a bitstream and the inputs: the model learns them as it decodes."""
 

@@ -1,11 +1,11 @@
 """What `preq run` and `preq encode` share: data, model, method and recipe from flags."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from prequential.cli.parse import Count, Number, Text, Whole, default
+from prequential.cli.parse import Count, Number, Text, Whole, default, flag_group
 from prequential.cli.settings import SettingFlags
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("model")
 class ModelFlags:
     """The model."""
-
-    GROUP: ClassVar[str] = "model"
 
     model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
     """A model (see preq models), or your own as package.module:factory or file.py:factory."""
@@ -32,11 +30,9 @@ class ModelFlags:
     """Initialisation, dropout, augmentation, perturbation."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("data")
 class DataFlags(SourceFlags):
     """The data."""
-
-    GROUP: ClassVar[str] = "data"
 
     data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
     """A data set (see preq data), or your own: folder:PATH, csv:PATH, npz:PATH, hf:NAME, prepared:DIR."""
@@ -44,11 +40,9 @@ class DataFlags(SourceFlags):
     """Take the first N examples of the ordered whole."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("machine")
 class MachineFlags:
     """What computes."""
-
-    GROUP: ClassVar[str] = "machine"
 
     device: Text = "cpu"
     """cpu, cuda, cuda:1, ..."""
@@ -72,7 +66,7 @@ class MachineFlags:
         return self.threads if self.threads == "auto" else int(self.threads)
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group()
 class JobFlags(DataFlags, ModelFlags, SettingFlags, MachineFlags):
     """Data, model, and everything that decides a run."""
 

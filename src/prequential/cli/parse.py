@@ -1,7 +1,7 @@
 """Arguments through tyro, its help in groups, its errors on one line.
 
-A command is a frozen dataclass of flags, a flag's help the docstring below its field. A class with a `GROUP` puts the
-flags it defines under that heading; the flags of a class stand before those it inherits.
+A command is a class of flags (`flag_group`), a flag's help the docstring below its field. The flags of a class stand
+under its heading, before those of the same heading that it inherits.
 """
 
 import contextlib
@@ -11,9 +11,10 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, field, fields, make_dataclass
-from typing import Annotated, Any, TypeVar, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass
+from functools import partial
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_type_hints
 
 import tyro
 from tyro.constructors import PrimitiveConstructorSpec
@@ -34,24 +35,26 @@ WIDEST = 100
 """Columns beyond which a line of text is hard to read, however wide the terminal is."""
 
 
-def _value(kind: type[int] | type[float] | type[str], metavar: str) -> PrimitiveConstructorSpec[Any]:
-    def read(texts: list[str]) -> int | float | str:
-        try:
-            return kind(texts[0])
-        except ValueError:
-            wanted = "a whole number" if kind is int else "a number"
-            raise ValueError(f"{wanted} is needed, got '{texts[0]}'") from None
-
+def _type(read: Callable[[list[str]], Any], metavar: str) -> PrimitiveConstructorSpec[Any]:
+    several = metavar.endswith("...")
     return PrimitiveConstructorSpec(
-        nargs=1,
+        nargs="*" if several else 1,
         metavar=metavar,
         instance_from_str=read,
-        is_instance=lambda value: value is None or isinstance(value, int | float | str),
-        str_from_instance=lambda value: [f"{value}"],
+        is_instance=lambda value: value is None or isinstance(value, int | float | str | tuple),
+        str_from_instance=lambda value: [f"{item}" for item in (value or () if several else (value,))],
     )
 
 
-def _read_positions(texts: list[str]) -> tuple[int, ...]:
+def _number(kind: type[int] | type[float], texts: list[str]) -> float:
+    try:
+        return kind(texts[0])
+    except ValueError:
+        wanted = "a whole number" if kind is int else "a number"
+        raise ValueError(f"{wanted} is needed, got '{texts[0]}'") from None
+
+
+def _positions(texts: list[str]) -> tuple[int, ...]:
     parts = [part for text in texts for part in text.split(",") if part]
     for part in parts:
         if not part.isdigit():
@@ -59,33 +62,26 @@ def _read_positions(texts: list[str]) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-Whole = Annotated[int, _value(int, "N")]
-Real = Annotated[float, _value(float, "X")]
-Text = Annotated[str, _value(str, "NAME")]
-Count = Annotated[int | None, _value(int, "N")]
-Number = Annotated[float | None, _value(float, "X")]
-Word = Annotated[str | None, _value(str, "NAME")]
-Positions = Annotated[
-    tuple[int, ...] | None,
-    PrimitiveConstructorSpec(
-        nargs="*",
-        metavar="N ...",
-        instance_from_str=_read_positions,
-        is_instance=lambda value: value is None or isinstance(value, tuple),
-        str_from_instance=lambda value: [f"{item}" for item in value or ()],
-    ),
-]
-Words = Annotated[
-    tuple[str, ...] | None,
-    PrimitiveConstructorSpec(
-        nargs="*",
-        metavar="NAME ...",
-        instance_from_str=lambda texts: tuple(texts),
-        is_instance=lambda value: value is None or isinstance(value, tuple),
-        str_from_instance=lambda value: list(value or ()),
-    ),
-]
-PathText = Annotated[str | None, _value(str, "PATH")]
+Whole = Annotated[int, _type(partial(_number, int), "N")]
+Real = Annotated[float, _type(partial(_number, float), "X")]
+Text = Annotated[str, _type("".join, "NAME")]
+Count = Annotated[int | None, _type(partial(_number, int), "N")]
+Number = Annotated[float | None, _type(partial(_number, float), "X")]
+Word = Annotated[str | None, _type("".join, "NAME")]
+PathText = Annotated[str | None, _type("".join, "PATH")]
+Positions = Annotated[tuple[int, ...] | None, _type(_positions, "N ...")]
+Words = Annotated[tuple[str, ...] | None, _type(tuple, "NAME ...")]
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def flag_group(group: str = "") -> Callable[[type[Parsed]], type[Parsed]]:
+    """Make a class of flags, which stand under that heading."""
+
+    def made(kind: type[Parsed]) -> type[Parsed]:
+        kind.GROUP = group  # type: ignore[attr-defined]
+        return dataclass(frozen=True, kw_only=True)(kind)
+
+    return made
 
 
 def default(value: object) -> Any:
@@ -143,7 +139,7 @@ def parse(
         raise PreqError(one_line(mistake.getvalue(), command)) from None
     values = {name: value for group in vars(parsed).values() for name, value in vars(group).items()}
     if generated:
-        names = [name for flags in generated.values() for name, *_ in flags]
+        names = [name for those in generated.values() for name, *_ in those]
         asked = {name: values.pop(name) for name in names}
         values[GIVEN] = {name: value for name, value in asked.items() if value is not None and value is not False}
     return kind(**values)
@@ -159,24 +155,27 @@ def _grouped(kind: type, generated: Mapping[str, Sequence[Generated]]) -> type:
             group = vars(owner).get("GROUP", "")
             told = tyro.conf.arg(help=help_of.get(name))
             groups[group].append((name, Annotated[hints[name], told], left.pop(name).default))
-    for group, flags in generated.items():
-        groups[group] += flags
+    for group, more in generated.items():
+        groups[group] += more
     return make_dataclass(
         kind.__name__,
         [
-            (f"group_{group}", Annotated[_flags_class(flags), tyro.conf.arg(name=group, help="")])
-            for group, flags in groups.items()
-            if flags
+            (f"group_{group}", Annotated[_flags_class(those), tyro.conf.arg(name=group, help="")])
+            for group, those in groups.items()
+            if those
         ],
     )
 
 
-def _flags_class(flags: Sequence[Generated]) -> Any:
-    whole_name = tyro.conf.OmitArgPrefixes
-    defaults = [field() if default is MISSING else field(default=default) for _, _, default in flags]
-    named = zip(flags, defaults, strict=True)
+def _flags_class(those: Sequence[Generated]) -> Any:
+    """A class with these flags, whose names are not prefixed by that of their group."""
     return make_dataclass(
-        "Flags", [(name, Annotated[hint, whole_name], at) for (name, hint, _), at in named], kw_only=True
+        "Flags",
+        [
+            (name, Annotated[hint, tyro.conf.OmitArgPrefixes], field(default=default))
+            for name, hint, default in those  # a default that is missing makes a flag that is required
+        ],
+        kw_only=True,
     )
 
 

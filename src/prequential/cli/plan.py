@@ -1,14 +1,14 @@
 """`preq plan`: what a method would do."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from prequential.cli.job import MachineFlags, data_name
-from prequential.cli.parse import UNSET, Count, Real, Whole, Word, default
+from prequential.cli.parse import UNSET, Count, Real, Whole, Word, default, flag_group
 from prequential.cli.settings import SettingFlags, parse_settings
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError, require_count
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("data")
 class PlanDataFlags(SourceFlags):
     """The data, if any."""
-
-    GROUP: ClassVar[str] = "data"
 
     data: Annotated[tyro.conf.Positional[Word], tyro.conf.arg(metavar="DATA"), UNSET] = None
     """The data set; its length is taken unless --length is given."""
@@ -35,11 +33,9 @@ class PlanDataFlags(SourceFlags):
     """Labels in the sequence."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("model")
 class PlanModelFlags:
     """The model, if any."""
-
-    GROUP: ClassVar[str] = "model"
 
     model: Annotated[tyro.conf.Positional[Word], tyro.conf.arg(metavar="MODEL"), UNSET] = None
     """The model whose cost is estimated."""
@@ -49,7 +45,7 @@ class PlanModelFlags:
     """Scale the model's layers."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("output")
 class PlanFlags(PlanDataFlags, PlanModelFlags, SettingFlags, MachineFlags):
     """List, count and check the events of a method. With data and a model also their cost: FLOPs, and the time it
     would take on this device, from a few steps that are measured (nothing is compiled, which makes long runs faster).
@@ -58,8 +54,6 @@ class PlanFlags(PlanDataFlags, PlanModelFlags, SettingFlags, MachineFlags):
 
     `preq plan mnist lenet`
     """
-
-    GROUP: ClassVar[str] = "output"
 
     events: Whole = 12
     """How many events to list."""

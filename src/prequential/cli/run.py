@@ -3,13 +3,13 @@
 import json
 import math
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import JobFlags, job_from
-from prequential.cli.parse import UNSET, PathText, Real, Word, default
+from prequential.cli.parse import UNSET, PathText, Real, Word, default, flag_group
 from prequential.cli.settings import parse_settings
 from prequential.errors import PreqError, unknown_name
 from prequential.report.curve import plot_curve, require_picture_path
@@ -17,11 +17,9 @@ from prequential.runs.record import Record, require_no_run
 from prequential.trackers import track, tracker_names
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("machine")
 class RunMachineFlags:
     """How one run is computed."""
-
-    GROUP: ClassVar[str] = "machine"
 
     deterministic: Annotated[bool, UNSET] = False
     """Make a GPU give the same bits each time, so that preq verify can prove the run. A CPU always does."""
@@ -29,12 +27,10 @@ class RunMachineFlags:
     """Fuse the network's kernels, which takes half a minute: yes, no, or auto: for long runs on a GPU."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("output")
 class Run(JobFlags, RunMachineFlags):
     """Learn a data set from front to back, predicting each label before learning from it, and print the
     description length of the labels given the inputs. `preq run mnist lenet` needs no flag."""
-
-    GROUP: ClassVar[str] = "output"
 
     out: Annotated[PathText, UNSET] = None
     """Keep the record, and checkpoints on the way, in this directory."""

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import tyro
 
@@ -20,6 +20,7 @@ from prequential.cli.parse import (
     Word,
     Words,
     default,
+    flag_group,
     parse,
 )
 from prequential.errors import PreqError
@@ -141,11 +142,9 @@ def given_settings(given: Mapping[str, Any], owner: Any, flags: Mapping[str, Set
     return settings
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("method")
 class SettingFlags:
     """What decides a plan and training: a method, a preset, and what was given of their settings."""
-
-    GROUP: ClassVar[str] = "method"
 
     method: Annotated[Text, tyro.conf.arg(help=f"{_METHODS}, or your own as {OWN}.")] = DEFAULT
     preset: Text = "default"

@@ -3,10 +3,9 @@
 import json
 import math
 import sys
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -14,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import Job, JobFlags, job_from
-from prequential.cli.parse import UNSET, Count, Number, Real, Text, Whole, Word, default, parse
+from prequential.cli.parse import UNSET, Count, Number, Real, Text, Whole, Word, default, flag_group, parse
 from prequential.cli.settings import parse_settings
 from prequential.errors import PreqError, require_count
 from prequential.trackers import tracker_names
@@ -23,11 +22,9 @@ if TYPE_CHECKING:
     from prequential.sweeps import SweepProgress
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("output")
 class SweepOutputFlags:
     """Where a sweep is kept, and what is told of it."""
-
-    GROUP: ClassVar[str] = "output"
 
     out: Annotated[str, tyro.conf.arg(metavar="DIR")]
     """The directory of the sweep: its study, and a run directory for each trial."""
@@ -43,11 +40,9 @@ class SweepOutputFlags:
     """Print one JSON object and nothing else."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("machine")
 class SweepMachineFlags(JobFlags):
     """Where trials run."""
-
-    GROUP: ClassVar[str] = "machine"
 
     jobs: Annotated[Count, default("1; with --ray as many as there is room for")] = None
     """Worker processes, or Ray tasks at once."""
@@ -65,12 +60,10 @@ class SweepMachineFlags(JobFlags):
     """With --storage: trials of a machine that has given no sign of life for so long are run by the others."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("sweep")
 class Sweep(SweepOutputFlags, SweepMachineFlags):
     """Run many trials whose settings are drawn from a space, and say which explains the data best. Flags that are given
     go before the space. `preq sweep show DIR` tells of a sweep again."""
-
-    GROUP: ClassVar[str] = "sweep"
 
     space: Text
     """The paper's mnist, cifar, imagenet, cloc; the first three with -pareto (also the width); or file.py:name."""
@@ -90,7 +83,7 @@ class Sweep(SweepOutputFlags, SweepMachineFlags):
     """Scale the model's layers."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group()
 class Show:
     """The best trials of a sweep, what choosing among them costs, which settings mattered, and what it took."""
 

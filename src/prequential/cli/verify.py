@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ import numpy as np
 import tyro
 
 from prequential.cli.code import OwnFlags, print_sizes, sizes_of
-from prequential.cli.parse import UNSET, parse
+from prequential.cli.parse import UNSET, flag_group, parse
 from prequential.cli.source import PlaceFlags, reload, source_arguments
 from prequential.errors import PreqError
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from prequential.runs.record import Record
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group()
 class Verify(PlaceFlags, OwnFlags):
     """Prove a run: encode it again, decode it in a fresh process that has no labels, and compare."""
 
