@@ -71,6 +71,8 @@ Word = Annotated[str | None, _type("".join, "NAME")]
 PathText = Annotated[str | None, _type("".join, "PATH")]
 Positions = Annotated[tuple[int, ...] | None, _type(_positions, "N ...")]
 Words = Annotated[tuple[str, ...] | None, _type(tuple, "NAME ...")]
+TYPES = {int: Count, float: Number, str: Word, tuple[int, ...]: Positions, tuple[str, ...]: Words}
+"""What a flag of a setting of that type is parsed as; it is None where it is not given."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

@@ -8,21 +8,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from prequential.cli.parse import (
-    UNSET,
-    Count,
-    Generated,
-    Number,
-    Parsed,
-    Positions,
-    Text,
-    Whole,
-    Word,
-    Words,
-    default,
-    flag_group,
-    parse,
-)
+from prequential.cli.parse import TYPES, UNSET, Generated, Parsed, Text, Whole, default, flag_group, parse
 from prequential.errors import PreqError
 from prequential.learn.recipe import Recipe
 from prequential.methods import METHODS, Method
@@ -30,7 +16,6 @@ from prequential.methods.rebuild import OWN, find_method
 from prequential.presets import Preset
 from prequential.settings import Described, described, meanings, without_none
 
-_TYPES = {int: Count, float: Number, str: Word, tuple[int, ...]: Positions, tuple[str, ...]: Words}
 DEFAULT = next(iter(METHODS))
 _METHODS = ", ".join(f"{name} ({getattr(kind, 'about', kind.title)})" for name, kind in METHODS.items())
 
@@ -86,7 +71,7 @@ class SettingFlag:
             meant[text] = text if len(names) == num_owners else f"{', '.join(names)}: {lowered}"
         others = [f"{home.name} {home.hint}" for home in self.homes if home.hint != first.hint]
         hint = default(", ".join([first.hint, *others])) if first.hint else UNSET
-        kind = bool if first.kind is bool else _TYPES[first.kind]
+        kind = bool if first.kind is bool else TYPES[first.kind]
         told = tyro.conf.arg(help=" ".join(meant.values()))
         return self.name, Annotated[kind, hint, told], False if kind is bool else None
 
@@ -102,7 +87,7 @@ def setting_flags(*owners: type) -> dict[str, SettingFlag]:
     homes: dict[str, list[Home]] = {}
     for owner in owners:
         for each in described(owner).values():
-            flag, terms = each.terms.flag or each.name, each.terms
+            flag, terms = (each.terms.flag or each.name).replace("-", "_"), each.terms
             text = " ".join(meanings(owner).get(each.name, "").split("\n\n")[0].split())
             for part, (parameter, meaning) in terms.parts.items():
                 made_of = inspect.signature(terms.make or dict).parameters[parameter]
@@ -111,7 +96,7 @@ def setting_flags(*owners: type) -> dict[str, SettingFlag]:
             if each.kind is bool:
                 name, meaning = (f"no_{flag}", terms.off or f"Without: {text}") if each.default else (flag, text)
                 homes.setdefault(name, []).append(Home(owner, each, bool, "", meaning))
-            elif each.kind in _TYPES:
+            elif each.kind in TYPES:
                 homes.setdefault(flag, []).append(Home(owner, each, each.kind, terms.hint or _hint(each.default), text))
     flags = [SettingFlag(name, tuple(found)) for name, found in homes.items()]
     return {flag.name: flag for flag in sorted(flags, key=lambda flag: flag.rank)}
