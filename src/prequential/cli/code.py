@@ -9,7 +9,7 @@ import numpy as np
 import tyro
 
 from prequential.cli.job import JobFlags, job_from
-from prequential.cli.parse import UNSET, PathText, Word, default, flag_group, parse
+from prequential.cli.parse import UNSET, JsonFlag, PathText, Word, default, flag_group, parse
 from prequential.cli.settings import parse_settings
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
@@ -22,13 +22,11 @@ Output = Annotated[str, tyro.conf.arg(metavar="FILE", aliases=("-o",))]
 
 
 @flag_group("output")
-class Encode(JobFlags):
+class Encode(JobFlags, JsonFlag):
     """Run as preq run does and write the labels as a bitstream, from which preq decode gets them back."""
 
     output: Output
     """The file to write, such as labels.preq."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
 @flag_group("model")

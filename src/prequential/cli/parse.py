@@ -99,6 +99,14 @@ def default(value: object) -> Any:
 UNSET = tyro.conf.arg(help_behavior_hint="")
 
 
+@flag_group("output")
+class JsonFlag:
+    """For programs that read what a command prints."""
+
+    json: Annotated[bool, UNSET] = False
+    """Print one JSON object and nothing else."""
+
+
 class _Held(io.TextIOWrapper):
     """Text that is printed later, in the letters and colours that standard output can show."""
 

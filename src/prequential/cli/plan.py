@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from prequential.cli.job import MachineFlags, data_name
-from prequential.cli.parse import UNSET, Count, Real, Whole, Word, default, flag_group
+from prequential.cli.parse import UNSET, Count, JsonFlag, Real, Whole, Word, default, flag_group
 from prequential.cli.settings import SettingFlags, parse_settings
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError, require_count
@@ -46,7 +46,7 @@ class PlanModelFlags:
 
 
 @flag_group("output")
-class PlanFlags(PlanDataFlags, PlanModelFlags, SettingFlags, MachineFlags):
+class PlanFlags(PlanDataFlags, PlanModelFlags, SettingFlags, MachineFlags, JsonFlag):
     """List, count and check the events of a method. With data and a model also their cost: FLOPs, and the time it
     would take on this device, from a few steps that are measured (nothing is compiled, which makes long runs faster).
 
@@ -59,8 +59,6 @@ class PlanFlags(PlanDataFlags, PlanModelFlags, SettingFlags, MachineFlags):
     """How many events to list."""
     heldout: Annotated[bool, UNSET] = False
     """Include the closing stage and the evaluation on held-out data."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
 def main_plan(arguments: list[str]) -> int:

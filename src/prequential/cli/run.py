@@ -9,7 +9,7 @@ from typing import Annotated
 
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import JobFlags, job_from
-from prequential.cli.parse import UNSET, PathText, Real, Word, default, flag_group
+from prequential.cli.parse import UNSET, JsonFlag, PathText, Real, Word, default, flag_group
 from prequential.cli.settings import parse_settings
 from prequential.errors import PreqError, unknown_name
 from prequential.report.curve import plot_curve, require_picture_path
@@ -28,7 +28,7 @@ class RunMachineFlags:
 
 
 @flag_group("output")
-class Run(JobFlags, RunMachineFlags):
+class Run(JobFlags, RunMachineFlags, JsonFlag):
     """Learn a data set from front to back, predicting each label before learning from it, and print the
     description length of the labels given the inputs. `preq run mnist lenet` needs no flag."""
 
@@ -44,8 +44,6 @@ class Run(JobFlags, RunMachineFlags):
     """Tell a tracker how it goes: tensorboard, wandb or mlflow, or several with commas between; needs --out."""
     picture: Annotated[PathText, UNSET] = None
     """Draw the codelength curve into this file (png, svg or pdf)."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
 def main_run(arguments: list[str]) -> int:

@@ -2,7 +2,6 @@
 
 import math
 import sys
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
@@ -17,7 +16,7 @@ from prequential.runs.progress import Progress as RunProgress
 from prequential.runs.record import Record
 
 
-class ProgressBar:
+class ProgressBar(Progress):
     """A live line on standard error: position, nats so far, nats per label, errors, time left.
 
     What a narrow terminal has no room for is left out, the bar first; the time left stays.
@@ -25,29 +24,15 @@ class ProgressBar:
 
     def __init__(self, method: Method, length: int, plan_seed: int) -> None:
         console = Console(stderr=True)
-        self._shown = console.is_terminal
-        self._plan = Plan(method, length, plan_seed, heldout=True)
         columns = _columns(length, console.width)
-        self._bar = Progress(*columns, console=console, transient=True, disable=not self._shown)
-        self._task = self._bar.add_task("run", total=None, position="", nats="–", rate="–", errors="–")
-
-    def __enter__(self) -> "ProgressBar":
-        if self._shown:
-            self._bar.update(self._task, total=self._plan.counts().trained_examples)
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._bar.stop()
+        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+        whole = None if self.disable else Plan(method, length, plan_seed, heldout=True).counts().trained_examples
+        self._run = self.add_task("run", total=whole, position="", nats="–", rate="–", errors="–")
 
     def __call__(self, progress: RunProgress) -> None:
-        if not self._shown:
-            return
         coded = progress.position > 0
-        self._bar.update(
-            self._task,
+        self.update(
+            self._run,
             completed=progress.trained_examples,
             position=f"{progress.position:,}/{progress.length:,}",
             nats=f"{progress.nats:,.0f}" if coded else "–",

@@ -4,7 +4,6 @@ import json
 import math
 import sys
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
@@ -13,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import Job, JobFlags, job_from
-from prequential.cli.parse import UNSET, Count, Number, Real, Text, Whole, Word, default, flag_group, parse
+from prequential.cli.parse import UNSET, Count, JsonFlag, Number, Real, Text, Whole, Word, default, flag_group, parse
 from prequential.cli.settings import parse_settings
 from prequential.errors import PreqError, require_count
 from prequential.trackers import tracker_names
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @flag_group("output")
-class SweepOutputFlags:
+class SweepOutputFlags(JsonFlag):
     """Where a sweep is kept, and what is told of it."""
 
     out: Annotated[str, tyro.conf.arg(metavar="DIR")]
@@ -36,8 +35,6 @@ class SweepOutputFlags:
     """Tell a tracker how each trial goes: tensorboard, wandb or mlflow, or several with commas between."""
     top: Whole = 10
     """How many trials are shown."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
 @flag_group("machine")
@@ -84,7 +81,7 @@ class Sweep(SweepOutputFlags, SweepMachineFlags):
 
 
 @flag_group()
-class Show:
+class Show(JsonFlag):
     """The best trials of a sweep, what choosing among them costs, which settings mattered, and what it took."""
 
     directory: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DIR")]
@@ -93,8 +90,6 @@ class Show:
     """How many trials are shown."""
     storage: Annotated[Word, UNSET] = None
     """The address of a study that needs a password."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
 def main_sweep(arguments: list[str]) -> int:
@@ -179,29 +174,20 @@ def _space(flags: Sweep, job: Job) -> Any:
     return {name: value for name, value in space.items() if (own_name(name, job.method) or name) not in fixed}
 
 
-class _Bar:
+class _Bar(Progress):
     """A live line on standard error: trials done, the best so far."""
 
     def __init__(self) -> None:
         console = Console(stderr=True)
         self.done = 0
         columns = (BarColumn(bar_width=24), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task("sweep", total=None, said="")
-
-    def __enter__(self) -> "_Bar":
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._bar.stop()
+        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._sweep = self.add_task("sweep", total=None, said="")
 
     def __call__(self, progress: "SweepProgress") -> None:
         self.done = progress.done
         best = "" if progress.best is None or math.isinf(progress.best) else f"  best {progress.best:,.1f} nats"
         said = f"{progress.done}/{progress.trials} trials{best}"
-        self._bar.update(self._task, completed=progress.done, total=progress.trials, said=said)
+        self.update(self._sweep, completed=progress.done, total=progress.trials, said=said)
         if progress.outcome is not None and progress.outcome.status == "failed":
             print(f"preq: trial {progress.outcome.number} failed: {progress.outcome.error}", file=sys.stderr)

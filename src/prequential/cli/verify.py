@@ -10,7 +10,7 @@ import numpy as np
 import tyro
 
 from prequential.cli.code import OwnFlags, print_sizes, sizes_of
-from prequential.cli.parse import UNSET, flag_group, parse
+from prequential.cli.parse import JsonFlag, flag_group, parse
 from prequential.cli.source import PlaceFlags, reload, source_arguments
 from prequential.errors import PreqError
 
@@ -21,13 +21,11 @@ if TYPE_CHECKING:
 
 
 @flag_group()
-class Verify(PlaceFlags, OwnFlags):
+class Verify(PlaceFlags, OwnFlags, JsonFlag):
     """Prove a run: encode it again, decode it in a fresh process that has no labels, and compare."""
 
     run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
     """The directory of a finished run."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
 def main_verify(arguments: list[str]) -> int:
