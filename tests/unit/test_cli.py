@@ -197,7 +197,9 @@ def test_ctrl_c_stops_cleanly_and_keeps_what_was_measured(tmp_path: Path) -> Non
 
 def test_help_version_and_lists(capsys: Captured) -> None:
     assert preq() == 0
-    assert "preq run mnist lenet" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "preq run mnist lenet" in told
+    assert max(map(len, told.splitlines())) <= 80
     assert preq("--version") == 0
     assert capsys.readouterr().out == f"preq {pq.__version__}\n"
     assert preq("models") == 0

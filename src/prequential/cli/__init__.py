@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from textwrap import fill
 from typing import TextIO
 
 from prequential import __version__
@@ -36,13 +37,14 @@ HELP = f"""preq {__version__}: the description length of labelled data under neu
 
 usage: preq COMMAND ...
 
-{chr(10).join(f"  {name:<8} {what}" for name, what in COMMANDS.items())}
+{chr(10).join(fill(f"  {name:<8} {what}", 80, subsequent_indent=" " * 11) for name, what in COMMANDS.items())}
 
 start here:
-  preq run mnist lenet                        MNIST by 8 replay streams, about a minute
-  preq run mnist nets.py:make_net             your own model: a function that returns an nn.Module
-  preq run csv:table.csv mlp2 --label class   your own data; also folder:, npz: and hf:
-  preq compare runs                           which of the runs kept by --out is best, and how surely
+  preq run mnist lenet                        MNIST, in about a minute
+  preq run mnist nets.py:make_net             your own model, in a file
+  preq run csv:table.csv mlp2 --label class   your own data; folder:, npz: too
+  preq run mnist lenet --method file.py:Mine  your own method
+  preq compare runs                           which run is best, and how surely
   preq COMMAND --help                         every setting, with its default
 """
 
