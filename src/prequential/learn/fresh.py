@@ -1,5 +1,7 @@
 """A freshly initialised model, ready to learn: on its device, in its layout."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -50,11 +52,23 @@ def fingerprint_of(model: nn.Module) -> str:
     return digest_of(repr(model).encode() + content)
 
 
-def averaged_and_copied(model: nn.Module, recipe: Recipe) -> tuple[list[Tensor], list[Tensor]]:
-    """What the EMA averages and what it copies, as tensors that share memory with the model."""
-    averaged: list[Tensor] = []
-    copied: list[Tensor] = []
-    for tensors, follow in ((model.parameters(), True), (model.buffers(), recipe.batch_statistics != "raw")):
-        for tensor in tensors:
-            (averaged if follow and tensor.is_floating_point() else copied).append(tensor.detach())
-    return averaged, copied
+@dataclass(frozen=True)
+class EmaTensors:
+    """The tensors of a model, sharing memory with it: those that the EMA averages, and the others, which it copies."""
+
+    averaged: list[Tensor]
+    others: list[Tensor]
+
+    @staticmethod
+    def of(model: nn.Module, recipe: Recipe) -> "EmaTensors":
+        """Parameters and floating buffers are averaged; buffers that count are not, nor those that shall be raw."""
+        found = EmaTensors([], [])
+        for tensors, follow in ((model.parameters(), True), (model.buffers(), recipe.batch_statistics != "raw")):
+            for tensor in tensors:
+                (found.averaged if follow and tensor.is_floating_point() else found.others).append(tensor.detach())
+        return found
+
+    @property
+    def all(self) -> list[Tensor]:
+        """Both, the averaged ones first."""
+        return self.averaged + self.others

@@ -19,11 +19,12 @@ def computing(device: torch.device, precision: str) -> AbstractContextManager[ob
     return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
 
 
-def along(vector: Tensor, tensor: Tensor) -> Tensor:
-    """A vector along the first axis of a tensor, in its type and in a shape that broadcasts with it.
+def per_member(vector: Tensor, tensor: Tensor) -> Tensor:
+    """A vector with a number for each member, in the type of a tensor whose first axis counts them, and in a shape that
+    broadcasts with it.
 
     Example:
-        >>> along(torch.ones(2), torch.zeros(2, 3, 4)).shape
+        >>> per_member(torch.ones(2), torch.zeros(2, 3, 4)).shape
         torch.Size([2, 1, 1])
     """
     return vector.to(tensor.dtype).view(-1, *[1] * (tensor.dim() - 1))

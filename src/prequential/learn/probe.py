@@ -41,7 +41,7 @@ def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> 
                 weights = [p for p in scratch.parameters() if p.requires_grad]
                 torch.autograd.grad(logits.sum(), weights, allow_unused=True)
             except RuntimeError as error:
-                raise PreqError(f"the model '{name}' cannot be trained: {_first_line(error)}") from error
+                raise PreqError(f"the model '{name}' cannot be trained: {first_line(error, None)}") from error
     return training.drew
 
 
@@ -57,8 +57,9 @@ def require_logits(model: nn.Module, inputs: Tensor, target: Target, name: str) 
         advice = "" if inputs.is_floating_point() else "; inputs of whole numbers are not scaled: convert to float32"
         if torch.is_autocast_enabled(inputs.device.type):
             advice += "; if bfloat16 is the reason, use precision fp32"
+        reason = first_line(error, None) + advice
         raise PreqError(
-            f"the model '{name}' fails when {mode} {len(inputs)} inputs of shape {shape}: {_first_line(error)}{advice}"
+            f"the model '{name}' fails when {mode} {len(inputs)} inputs of shape {shape}: {reason}"
         ) from error
     if not isinstance(logits, Tensor) or logits.shape != (len(inputs), target.output_size):
         got = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else type(logits).__name__
@@ -69,5 +70,6 @@ def require_logits(model: nn.Module, inputs: Tensor, target: Target, name: str) 
     return logits
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def first_line(error: Exception, most: int | None = 200) -> str:
+    """What an error says, in one line of at most so many characters."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:most]

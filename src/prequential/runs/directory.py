@@ -14,13 +14,12 @@ from typing import Any
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of, writing
 from prequential.learn.learning import Learning
-from prequential.runs.checkpoints import Checkpoints
+from prequential.runs.checkpoints import Checkpoint, Checkpoints, OtherMembersError
 from prequential.runs.facts import Facts
 from prequential.runs.measured import Contents, Measured
 from prequential.runs.record import ARRAYS, OVER, RECORD_FILE, Record, read_facts, require_no_run, write_facts
 from prequential.runs.record import load as load_record
 from prequential.runs.recorder import Recorder
-from prequential.runs.run_checkpoint import OtherMembersError, RunCheckpoint
 
 
 def stack_place(first: Path) -> Path:
@@ -69,6 +68,13 @@ class MemberDirectory:
         write_facts(self.path, facts, member.contents())
         return load_record(self.path)
 
+    def require_empty(self) -> None:
+        """Refuse to resume in a directory that holds other things than a run."""
+        try:
+            require_no_run(self.path)
+        except PreqError:
+            raise PreqError(f"{self.path} holds no run to resume, and is not empty; choose another") from None
+
     def require_same(self, earlier: dict[str, Any]) -> None:
         """Refuse to go on with a run that had other settings."""
         if different := self.facts.differences(earlier):
@@ -86,34 +92,32 @@ class RunDirectory:
         self._names = [os.path.relpath(path.absolute(), self.place.absolute()) for path in paths]
         self._checkpoints = Checkpoints(self.place / "checkpoints", every_seconds=every_seconds)
 
-    def require_ours(self) -> None:
-        """Refuse to resume in directories that hold other things than runs."""
-        for member in self.members:
-            if not (member.path / RECORD_FILE).exists() and not self._checkpoints.files():
-                try:
-                    require_no_run(member.path)
-                except PreqError:
-                    raise PreqError(f"{member.path} holds no run to resume, and is not empty; choose another") from None
-
     def finished(self) -> dict[int, Record]:
-        """The records of members that are over, if they are ones with the same settings."""
-        found = {}
+        """The records of members that are over.
+
+        Raises:
+            PreqError: where a directory holds something else than a run, or a run with other settings.
+        """
+        found, can_go_on = {}, bool(self._checkpoints.files())
         for number, member in enumerate(self.members):
-            if (member.path / RECORD_FILE).exists():
-                try:
-                    content = read_facts(member.path)
-                except PreqError as error:
-                    if not self._checkpoints.files():
-                        raise
-                    warnings.warn(f"{error}; going on from the last checkpoint", PreqWarning, stacklevel=4)
-                    continue
-                member.require_same(content)
-                member.facts.note_versions(content, stacklevel=4)
-                if content["status"] in OVER:
-                    found[number] = load_record(member.path)
+            if not (member.path / RECORD_FILE).exists():
+                if not can_go_on:
+                    member.require_empty()
+                continue
+            try:
+                content = read_facts(member.path)
+            except PreqError as error:
+                if not can_go_on:
+                    raise
+                warnings.warn(f"{error}; going on from the last checkpoint", PreqWarning, stacklevel=4)
+                continue
+            member.require_same(content)
+            member.facts.note_versions(content, stacklevel=4)
+            if content["status"] in OVER:
+                found[number] = load_record(member.path)
         return found
 
-    def newest(self, missing: Sequence[int], learner_of: Callable[[Sequence[int]], Learning]) -> RunCheckpoint | None:
+    def newest(self, missing: Sequence[int], learner_of: Callable[[Sequence[int]], Learning]) -> Checkpoint | None:
         """The newest whole checkpoint that has the missing members; None where the run has to begin anew.
 
         Args:
@@ -121,14 +125,13 @@ class RunDirectory:
             learner_of: the learner of members, by their numbers.
         """
 
-        def read(file: Path) -> RunCheckpoint:
-            checkpoint = RunCheckpoint(file, self._names)
+        def read(file: Path) -> Checkpoint:
+            checkpoint = Checkpoint(file, self._names)
             if not set(missing) <= set(checkpoint.numbers):
                 raise OtherMembersError
             self._require_same(checkpoint)
             checkpoint.require_arrays([self.members[n].path if n in missing else None for n in checkpoint.numbers])
-            checkpoint.learner = learner_of(checkpoint.numbers)
-            checkpoint.require_tensors(checkpoint.learner.tensors())
+            checkpoint.take(learner_of(checkpoint.numbers))
             return checkpoint
 
         path = self.members[0].path
@@ -147,7 +150,7 @@ class RunDirectory:
             warnings.warn(note, PreqWarning, stacklevel=4)
         return found
 
-    def _require_same(self, checkpoint: RunCheckpoint) -> None:
+    def _require_same(self, checkpoint: Checkpoint) -> None:
         for number, earlier in zip(checkpoint.numbers, checkpoint.facts, strict=True):
             member = self.members[number]
             member.require_same(earlier)
@@ -179,7 +182,6 @@ class RunDirectory:
         recorder.fetch()
         if not recorder.can_go_on:
             return
-        recorder.sync()
         contents = recorder.contents()
         meta = {
             "members": [self._names[number] for number in numbers],

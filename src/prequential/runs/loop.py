@@ -6,16 +6,7 @@ import numpy as np
 
 from prequential.coding.labels import Labels
 from prequential.data.optional import capabilities
-from prequential.events import (
-    Calibrate,
-    Evaluate,
-    OwnEvent,
-    Predict,
-    Reinit,
-    ShrinkPerturb,
-    Train,
-    unknown_event,
-)
+from prequential.events import Calibrate, Evaluate, OwnEvent, Predict, Reinit, ShrinkPerturb, Train, unknown_event
 from prequential.learn.learning import Learning
 from prequential.plan import Plan, blocks
 from prequential.runs.recorder import Recorder

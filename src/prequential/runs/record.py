@@ -190,7 +190,7 @@ def require_no_run(path: Path) -> None:
         raise PreqError(f"{path} is not empty; choose another directory for the run")
 
 
-def claim(path: Path) -> Path:
+def require_writable(path: Path) -> Path:
     """Make the directory for a run now, so that an unwritable place is noticed before the work."""
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,9 @@ class Recorder:
     def __init__(
         self, plan: Plan, target: Target, directories: Sequence[Path | None] = (None,), *, create: bool = True
     ) -> None:
-        self.members: list[Measured] = []
-        try:
-            for directory in directories:
-                self.members.append(Measured(plan, target, directory, create=create or directory is None))
-        except BaseException:
-            self.close()
-            raise
+        with ExitStack() as opened:
+            self.members = [Measured(plan, target, directory, opened, create=create) for directory in directories]
+            self._opened = opened.pop_all()
         self._plan = plan
         self._waiting: list[tuple[int, Tensor, Tensor]] = []
         self._earlier = self._next_pause = self._next_fetch = 0.0
@@ -92,9 +89,6 @@ class Recorder:
     def start_clock(self) -> None:
         """From here on time counts."""
         self._started = time.perf_counter()
-
-    def _stop_clock(self) -> None:
-        self._earlier, self._started = self.seconds, None
 
     def add(self, start: int, prediction: Prediction | Stepwise, labels: Tensor) -> None:
         """Note a prediction and the labels it was about. Where there are several members, they come first."""
@@ -162,7 +156,7 @@ class Recorder:
         Members share the time, so that sums over records are right.
         """
         self.fetch()
-        self._stop_clock()
+        self._earlier, self._started = self.seconds, None
         for member in self.going:
             member.finish(status)
         for member in self.members:
@@ -173,7 +167,9 @@ class Recorder:
         return {"seconds": self.seconds, "members": [member.counters() for member in self.members]}
 
     def contents(self) -> list[Contents]:
-        """Length and fingerprint of each array of each member."""
+        """Length and fingerprint of each array of each member, made durable."""
+        for member in self.members:
+            member.sync()
         return [member.contents() for member in self.members]
 
     def go_back_to(self, counters: dict[str, Any], contents: Sequence[Contents]) -> None:
@@ -182,12 +178,6 @@ class Recorder:
         for member, where, what in zip(self.members, counters["members"], contents, strict=True):
             member.go_back_to(where, what)
 
-    def sync(self) -> None:
-        """Make the arrays durable."""
-        for member in self.members:
-            member.sync()
-
     def close(self) -> None:
         """Let go of the arrays."""
-        for member in self.members:
-            member.close()
+        self._opened.close()

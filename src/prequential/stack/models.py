@@ -9,9 +9,8 @@ from prequential.data.optional import capabilities
 from prequential.learn import classes, functional  # noqa: F401  # classes registers what computes with them
 from prequential.learn.inputs import Inputs
 from prequential.learn.kinds import tensors_of
-from prequential.learn.prediction import Prediction
 from prequential.learn.recipe import Recipe
-from prequential.stack.optimizers import make_stacked_optimizer, reset
+from prequential.stack.optimizers import make_stacked_optimizer
 from prequential.stack.recipe import Vectors
 from prequential.stack.stackable import Bound, Structure, require_stackable
 from prequential.stack.state import StackedState
@@ -64,17 +63,17 @@ class StackedModels:
         return {name: self.raw.others[name].clone() for name in self._momenta}
 
     def trained(self, inputs: Tensor, labels: Tensor, keys: Tensor, *, shared: bool) -> tuple[Tensor, Tensor]:
-        """Logits in train mode and the slope of the loss there; for `inputs` and `keys` see `Structure.train`."""
+        """Logits in train mode and the gradient of the loss there; for `inputs` and `keys` see `Structure.train`."""
         with functional.computing(self._device, self.precision):
             logits = self.structure.train(self.leaves | self.raw.others, keys, inputs, shared=shared)
         logits = logits.to(self.raw.flat.dtype)
-        return logits, self.kind.slope(logits.detach(), labels, self.settings.label_smoothing)
+        return logits, self.kind.loss_gradient(logits.detach(), labels, self.settings.label_smoothing)
 
     def move_statistics(self, before: dict[str, Tensor]) -> None:
         """Batch statistics from where they were before a step to where each member takes them."""
         for name, old in before.items():
             new = self.raw.others[name]
-            new.copy_(old.lerp(new, functional.along(self._momenta[name], new)))
+            new.copy_(old.lerp(new, functional.per_member(self._momenta[name], new)))
         if self._counters:
             torch._foreach_add_(self._counters, 1)
         if integers := self.raw.integers():
@@ -92,7 +91,7 @@ class StackedModels:
         are_raw = self.settings.common.batch_statistics == "raw"
         for number, (mine, theirs) in enumerate(zip(averaged, raw, strict=True)):
             mine.copy_(theirs) if number and are_raw else mine.lerp_(
-                theirs, functional.along(self._ema_step_sizes, mine)
+                theirs, functional.per_member(self._ema_step_sizes, mine)
             )
 
     @torch.no_grad()
@@ -103,10 +102,6 @@ class StackedModels:
             predict = torch.vmap(lambda tensors: self.inputs.logits(Bound(self.structure.predicting, tensors), inputs))
             logits: Tensor = predict(tensors)
         return logits
-
-    def prediction(self, logits: Tensor) -> Prediction:
-        """What logits say at the members' temperatures; every tensor has the members first."""
-        return self.kind.prediction(logits, self.beta)
 
     @torch.no_grad()
     def calibrate(self, logits: Tensor, labels: Tensor) -> None:
@@ -121,14 +116,14 @@ class StackedModels:
         self.raw.load(models)
         self.averaged.load(models)
         self.beta.fill_(functional.INITIAL_BETA)
-        reset(self.beta_optimizer)
-        reset(self.optimizer)
+        self.beta_optimizer.reset()
+        self.optimizer.reset()
 
     def shrink_perturb(self, shrink: float, perturb: float, models: Sequence[nn.Module]) -> None:
         """θ ← shrink·θ + perturb·fresh; temperatures and batch statistics stay, everything else starts anew."""
         self.raw.shrink_perturb(shrink, perturb, StackedState(models))
         self.averaged.copy_parameters(self.raw)
-        reset(self.optimizer)
+        self.optimizer.reset()
 
     def state(self) -> dict[str, list[Tensor]]:
         """Everything the next event depends on, as it is; every tensor but counters of steps has the members first."""

@@ -1,0 +1,127 @@
+"""What learners of one model and of many share: their settings, held-out data, and a state to go back to."""
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from prequential.data.optional import capabilities
+from prequential.data.sequence import DataSequence
+from prequential.learn import classes, functional  # noqa: F401  # classes registers what computes with them
+from prequential.learn.fresh import fresh_model
+from prequential.learn.heldout import losses_and_errors
+from prequential.learn.inputs import Inputs
+from prequential.learn.kinds import tensors_of
+from prequential.learn.prediction import Prediction
+from prequential.learn.probe import probe_model
+from prequential.learn.recipe import Recipe
+from prequential.models import ModelFactory, name_of
+
+
+class BaseLearner(ABC):
+    """Whoever derives from it says what happens to tensors; see `prequential.learn.learning.Learning`.
+
+    Args:
+        factory: a model's name or a function that returns a fresh nn.Module.
+        data: where inputs come from. Labels are handed in with each event.
+        recipe: the settings of training; of many models those of the first.
+        seed: of initialisation, dropout and perturbation; of many models that of the first.
+        width: scales the layers of models that have a width.
+        precision: "fp32", or "bf16" for networks that compute in bfloat16.
+        compiled: whether torch.compile fuses the kernels of training steps.
+        deterministic: whether its events must give the same bits each time (`environment.repeatable`).
+        dtype: of weights and of everything that is not computed in bfloat16.
+    """
+
+    engine: str
+    model: nn.Module
+    beta: Tensor
+    """What the temperature is made of; of many models, a vector along them."""
+    fallback: str | None = None
+    """What it was asked to do and could not, and why."""
+    steps_at_once = 64
+    """How many training steps it likes to be given together."""
+
+    def __init__(
+        self,
+        factory: str | ModelFactory,
+        data: DataSequence,
+        recipe: Recipe,
+        *,
+        seed: int,
+        width: float = 1.0,
+        device: torch.device | str = "cpu",
+        precision: str = "fp32",
+        compiled: bool = False,
+        deterministic: bool = False,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.factory, self.data, self.recipe, self.seed, self.width = factory, data, recipe, seed, width
+        self.device, self.dtype = torch.device(device), dtype
+        self.precision, self.compiled, self.deterministic = precision, compiled, deterministic
+        self.target = capabilities(data).target
+        self.kind = tensors_of(self.target)
+        self.inputs = Inputs(data, recipe, seed=seed, device=self.device, dtype=dtype)
+        self.num_steps = 0
+        self.drew_on: frozenset[str] = frozenset({self.device.type})
+
+    def _fresh_model(self, event: int, recipe: Recipe, seed: int) -> nn.Module:
+        device, dtype = self.device, self.dtype
+        return fresh_model(
+            self.factory, self.data, recipe, seed=seed, event=event, width=self.width, device=device, dtype=dtype
+        )
+
+    def probe(self, num_examples: int) -> None:
+        """Try the model on a batch of that size before any work is done, and see whether it draws."""
+        inputs = self.inputs.clean(np.zeros(num_examples, np.int64))
+        with self.computing():
+            self.drew_on = probe_model(self.model, inputs, self.target, name_of(self.factory))
+
+    def computing(self) -> AbstractContextManager[object]:
+        """Inside, networks compute in the learner's precision."""
+        return functional.computing(self.device, self.precision)
+
+    @abstractmethod
+    def logits(self, inputs: Tensor) -> Tensor:
+        """What the averaged weights make of clean inputs; averaged over views if asked."""
+
+    def observe(self, start: int, stop: int, labels: Tensor) -> None:  # noqa: B027  # most have nothing to do here
+        """It learns by events alone."""
+
+    def evaluate(self) -> list[dict[str, float]] | None:
+        """Mean loss and error rate on the held-out data, predicted as the sequence is."""
+        if self.data.heldout is None:
+            return None
+
+        def predict(stored: Tensor) -> Prediction:
+            return self.kind.prediction(self.logits(self.inputs.prepared(stored)), self.beta)
+
+        return losses_and_errors(self.data.heldout, predict, self.device)
+
+    @abstractmethod
+    def _in_place(self) -> dict[str, list[Tensor]]:
+        """The tensors that events change."""
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        """Everything the next event depends on, as it is: for one who writes it down at once, since a GPU may have no
+        room for copies."""
+        return self._in_place() | {"num_steps": [torch.tensor(self.num_steps)]}
+
+    def state(self) -> dict[str, list[Tensor]]:
+        """The same as copies: put back by `restore`."""
+        return {name: [tensor.clone() for tensor in tensors] for name, tensors in self.tensors().items()}
+
+    @torch.no_grad()
+    def restore(self, state: dict[str, list[Tensor]]) -> None:
+        """Go back to a `state` of a learner with the same settings."""
+        for name, tensors in self._in_place().items():
+            for target, source in zip(tensors, state[name], strict=True):
+                target.copy_(source)
+        self.num_steps = int(state["num_steps"][0])
+        self._forget()
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """The logits of the last prediction are of no use any more."""
