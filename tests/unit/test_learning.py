@@ -19,7 +19,7 @@ from prequential.data import ArraySequence
 from prequential.errors import PreqError
 from prequential.learn import classes, functional
 from prequential.learn.environment import environment, fastest_num_threads, find_device, num_threads
-from prequential.learn.flops import cost_of, cost_per_example
+from prequential.learn.estimate import cost_of, cost_per_example
 from prequential.learn.learner import Learner
 from prequential.learn.optimizers import make_optimizer
 from prequential.models import MODELS, build

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 import prequential as pq
 from prequential.data import ArraySequence, from_arrays
 from prequential.errors import PreqError
-from prequential.learn.flops import cost_per_example
+from prequential.learn.estimate import cost_per_example
 from prequential.learn.learner import Learner
 from prequential.learn.randomness import DrawDetector, seeded
 from prequential.models import MODELS, build, find_factory, is_package_model, name_of, standardise_weights, summary_of

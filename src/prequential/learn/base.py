@@ -1,6 +1,7 @@
 """What learners of one model and of many share: their settings, held-out data, and a state to go back to."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import numpy as np
@@ -11,13 +12,15 @@ from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.learn import classes, functional  # noqa: F401  # classes registers what computes with them
 from prequential.learn.fresh import fresh_model
-from prequential.learn.heldout import losses_and_errors
 from prequential.learn.inputs import Inputs
 from prequential.learn.kinds import tensors_of
 from prequential.learn.prediction import Prediction
 from prequential.learn.probe import probe_model
 from prequential.learn.recipe import Recipe
 from prequential.models import ModelFactory, name_of
+
+EVALUATION_SIZE = 512
+"""Held-out examples that are predicted at once."""
 
 
 class BaseLearner(ABC):
@@ -98,7 +101,7 @@ class BaseLearner(ABC):
         def predict(stored: Tensor) -> Prediction:
             return self.kind.prediction(self.logits(self.inputs.prepared(stored)), self.beta)
 
-        return losses_and_errors(self.data.heldout, predict, self.device)
+        return _losses_and_errors(self.data.heldout, predict, self.device)
 
     @abstractmethod
     def _in_place(self) -> dict[str, list[Tensor]]:
@@ -125,3 +128,18 @@ class BaseLearner(ABC):
     @abstractmethod
     def _forget(self) -> None:
         """The logits of the last prediction are of no use any more."""
+
+
+@torch.no_grad()
+def _losses_and_errors(
+    heldout: DataSequence, predict: Callable[[Tensor], Prediction], device: torch.device
+) -> list[dict[str, float]]:
+    """For each member mean loss in nats and error rate, by what `predict` says of stored inputs."""
+    loss, errors = torch.zeros(1, dtype=torch.float64, device=device), torch.zeros(1, dtype=torch.int64, device=device)
+    for start in range(0, len(heldout), EVALUATION_SIZE):
+        positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
+        labels = heldout.labels(positions).to(device)
+        nats, _, wanted, predicted, _ = predict(heldout.inputs(positions)).measured(labels).unbind(1)
+        loss, errors = loss + nats.sum(1), errors + (predicted != wanted).sum(1)
+    both = zip(loss.tolist(), errors.tolist(), strict=True)
+    return [{"loss": nats / len(heldout), "error_rate": wrong / len(heldout)} for nats, wrong in both]

@@ -5,8 +5,9 @@ bookkeeping. State is explicit: lists of tensors by name. Weight decay is decoup
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from prequential.learn.recipe import Recipe
 
 Rate: TypeAlias = float | Tensor
 """A learning rate, which may live on the device."""
+_FUSED_SGD = partial(sgd, weight_decay=0.0, dampening=0.0, nesterov=False, maximize=False, fused=True)
 
 
 class Optimizer(ABC):
@@ -71,6 +73,8 @@ class AdamW(Optimizer):
     def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
         super().__init__(parameters, recipe, rate, decay)
         self._betas = recipe.momentum, 0.999
+        settings: dict[str, Any] = {"beta1": recipe.momentum, "beta2": 0.999, "eps": recipe.eps, "weight_decay": decay}
+        self._fused: Callable[..., None] = partial(adamw, **settings, fused=True, amsgrad=False, maximize=False)
         self.state["step"] = [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
 
     def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
@@ -78,22 +82,9 @@ class AdamW(Optimizer):
         if in_pieces:
             self._step_in_pieces(gradients, rate)
             return
-        adamw(
-            self._parameters,
-            _laid_out(gradients, self._parameters),
-            self.state["mean"],
-            self.state["square"],
-            [],
-            self.state["step"],
-            fused=True,
-            amsgrad=False,
-            beta1=self._betas[0],
-            beta2=self._betas[1],
-            lr=rate.float() if isinstance(rate, Tensor) and rate.is_cuda else rate,  # the kernel takes no other type
-            weight_decay=self._decay,
-            eps=self._eps,
-            maximize=False,
-        )
+        state, gradients = self.state, _laid_out(gradients, self._parameters)
+        rate = rate.float() if isinstance(rate, Tensor) and rate.is_cuda else rate  # the kernel takes no other type
+        self._fused(self._parameters, gradients, state["mean"], state["square"], [], state["step"], lr=rate)
 
     def _step_in_pieces(self, gradients: list[Tensor], rate: Rate) -> None:
         """The same, written so that a compiler can fuse it with what stands before and after."""
@@ -143,18 +134,9 @@ class SGD(Optimizer):
                 torch._foreach_add_(momentum, gradients)
             self._add_scaled(momentum or gradients, -rate)
             return
-        sgd(
-            self._parameters,
-            _laid_out(gradients, self._parameters),
-            [*momentum] or [None] * len(self._parameters),
-            fused=True,
-            lr=rate,
-            weight_decay=0.0,
-            momentum=self._momentum,
-            dampening=0.0,
-            nesterov=False,
-            maximize=False,
-        )
+        buffers: list[Tensor | None] = [*momentum] if momentum else [None] * len(self._parameters)
+        gradients = _laid_out(gradients, self._parameters)
+        _FUSED_SGD(self._parameters, gradients, buffers, lr=rate, momentum=self._momentum)
 
 
 KINDS: dict[str, type[Optimizer]] = {"adamw": AdamW, "rmsprop": RMSProp, "sgd": SGD}

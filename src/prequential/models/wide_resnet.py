@@ -6,11 +6,11 @@ from torch.nn import functional as F
 
 from prequential.errors import PreqError, require_count
 from prequential.models.mlp import scaled
-from prequential.models.shapes import require_image
+from prequential.models.shapes import Shape, require_image
 
 
 def wide_resnet(
-    input_shape: tuple[int, ...],
+    input_shape: Shape,
     output_size: int,
     *,
     depth: int = 28,

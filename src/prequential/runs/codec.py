@@ -99,10 +99,9 @@ def encode_and_score(
 def _header(session: Session) -> dict[str, Any]:
     """Everything a decoder must rebuild or compare; the number of threads is the current one."""
     learner, (facts,) = session.learner, session.facts
-    told = facts.plain()
+    told, names = facts.facts(), ("method", "recipe", "model", "seeds", "length", "num_classes", "target")
     return {
-        **{name: told[name] for name in ("method", "recipe", "model", "seeds", "length")},
-        **facts.target_facts(),
+        **{name: told[name] for name in names if name in told},
         "data": {name: facts.data[name] for name in ("name", "input_shape", "inputs", "training_view")},
         "plan": session.plan.digest(),
         "fingerprint": facts.model["fingerprint"],

@@ -139,7 +139,7 @@ class _Course:
         with contextlib.closing(recorder), session.at_work(self._learner, self._threads), StopRequest() as stop:
             try:
                 for number, member, listeners in zip(self._numbers, recorder.members, self._of_each, strict=True):
-                    tell_begin(listeners, session.facts[number].plain(), member.progress(recorder.seconds))
+                    tell_begin(listeners, session.facts[number].facts(), member.progress(recorder.seconds))
                 execute(self._plan, self._learner, self._labels, recorder, self._pause, stop)
                 recorder.report(self._of_all, self._of_each)
                 if any(member.status == "stopped" for member in recorder.members):

@@ -15,7 +15,7 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of, writing
 from prequential.learn.learning import Learning
 from prequential.runs.checkpoints import Checkpoint, Checkpoints, OtherMembersError
-from prequential.runs.facts import Facts
+from prequential.runs.facts import Facts, differences, identity_of, note_versions
 from prequential.runs.measured import Contents, Measured
 from prequential.runs.record import ARRAYS, OVER, RECORD_FILE, Record, read_facts, require_no_run, write_facts
 from prequential.runs.record import load as load_record
@@ -37,10 +37,6 @@ def discard_stack(first: Path) -> None:
     """Remove the checkpoints that a stack left behind, where there are any; files of the user's stay."""
     place = stack_place(first)
     Checkpoints(place / "checkpoints", every_seconds=0).clear()
-    if (place / "stack.json").exists():  # format 1 kept what was measured there as well
-        with writing(place):
-            for name in (*(f"{name}.npy" for name in ARRAYS), "stack.json"):
-                (place / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         place.rmdir()
 
@@ -57,7 +53,7 @@ class MemberDirectory:
 
     def note(self, seconds: float, contents: Contents) -> None:
         """Write the record of a run that goes on: what is in its arrays so far."""
-        facts = self.facts.plain() | {"status": "running", "heldout": None, "flops": None, "seconds": seconds}
+        facts = self.facts.facts() | {"status": "running", "heldout": None, "flops": None, "seconds": seconds}
         write_facts(self.path, facts, contents)
 
     def finish(self, member: Measured, facts: dict[str, Any], *, is_over: bool) -> Record:
@@ -77,7 +73,7 @@ class MemberDirectory:
 
     def require_same(self, earlier: dict[str, Any]) -> None:
         """Refuse to go on with a run that had other settings."""
-        if different := self.facts.differences(earlier):
+        if different := differences(self.facts, earlier):
             raise PreqError(f"settings differ from the run in {self.path}: {'; '.join(different)}")
 
 
@@ -112,7 +108,7 @@ class RunDirectory:
                 warnings.warn(f"{error}; going on from the last checkpoint", PreqWarning, stacklevel=4)
                 continue
             member.require_same(content)
-            member.facts.note_versions(content, stacklevel=4)
+            note_versions(member.facts, content, stacklevel=4)
             if content["status"] in OVER:
                 found[number] = load_record(member.path)
         return found
@@ -159,7 +155,7 @@ class RunDirectory:
                     f"settings differ from the run in {member.path}: evaluate {checkpoint.evaluate} then, "
                     f"{self._evaluate} now"
                 )
-        self.members[checkpoint.numbers[0]].facts.note_versions(checkpoint.facts[0], stacklevel=6)
+        note_versions(self.members[checkpoint.numbers[0]].facts, checkpoint.facts[0], stacklevel=6)
 
     def begin(self, numbers: Sequence[int]) -> None:
         """Say that these members begin at their beginning; checkpoints that were there are of no use any more."""
@@ -185,7 +181,7 @@ class RunDirectory:
         contents = recorder.contents()
         meta = {
             "members": [self._names[number] for number in numbers],
-            "facts": [self.members[number].facts.identity() for number in numbers],
+            "facts": [identity_of(self.members[number].facts) for number in numbers],
             "counters": recorder.counters(),
             "contents": contents,
             "evaluate": self._evaluate,

@@ -1,5 +1,6 @@
 """Everything a run needs, of one member or of many, built and checked before any work is done."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ class Session:
                 "seconds": member.seconds,
                 "environment": made,
             }
-            found.append(self.facts[number].plain() | outcome)
+            found.append(self.facts[number].facts() | outcome)
         return found
 
 
@@ -167,7 +168,7 @@ def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequ
         **data.digests(),
         "heldout": None if data.heldout is None else data.heldout.digests(),
     }
-    return [
+    found = [
         Facts(
             method=settings_of(plan.method),
             recipe=settings_of(recipe),
@@ -178,11 +179,14 @@ def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequ
             prequential=plan.method.prequential,
             environment=environment(learner),
             conditioned_on=conditioned_on,
-            source=optional.source,
+            source=None if optional.source is None else dict(optional.source),
             **optional.target.facts(),
         )
         for recipe, seed, fingerprint in zip(recipes, seeds, learner.fingerprints(), strict=True)
     ]
+    for facts in found:
+        json.dumps(facts.facts(), allow_nan=False)  # whatever cannot be written is noticed now
+    return found
 
 
 def _require_parts(data: DataSequence, method: Method, recipes: Sequence[Recipe]) -> None:

@@ -3,7 +3,7 @@
 As in `prequential.learn.programs`, a program owns the tensors that differ from one replay to the next.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -22,8 +22,8 @@ from prequential.stack.models import StackedModels
 class TrainProgram:
     """Training steps of a stack on batches of one size."""
 
-    def __init__(self, models: StackedModels, seeds: Sequence[int], slot: Slot, size: int, most_steps: int) -> None:
-        self._models, self._seeds, self._slot, self._device = models, seeds, slot, models.inputs.device
+    def __init__(self, models: StackedModels, slot: Slot, size: int, most_steps: int) -> None:
+        self._models, self._seeds, self._slot, self._device = models, models.seeds, slot, models.device
         self._num_dropouts = len(models.structure.dropouts)
         augmentation = models.inputs.augmentation
         self._draws = None if augmentation is None else DeviceDraws(size, augmentation.num_draws, self._device)
@@ -102,7 +102,7 @@ class PredictProgram:
     """Predictions at `size` positions, and a step of the temperatures on them."""
 
     def __init__(self, models: StackedModels, slot: Slot, size: int) -> None:
-        self._models, self._slot, self._device = models, slot, models.inputs.device
+        self._models, self._slot, self._device = models, slot, models.device
         self._positions = torch.zeros(size, dtype=torch.int64, device=self._device)
         self._labels = torch.zeros_like(self._positions)
         self._replay: Callable[[], tuple[Tensor, Prediction]] = self._predict
@@ -134,4 +134,4 @@ class PredictProgram:
 
     def _calibrate(self) -> None:
         assert self._logits is not None
-        self._models.calibrate(self._logits, self._labels)
+        self._models.calibrate_on(self._logits, self._labels)
