@@ -130,21 +130,14 @@ class Plan:
             where = f"event {number} ({type(event).__name__})"
             match event:
                 case Predict(start, stop) if self.method.prequential:
-                    if start != frontier or not start < stop <= self.length:
-                        raise PreqError(
-                            f"{where} predicts [{start}, {stop}), but the next label to predict is "
-                            f"{frontier} of {self.length}; predict every position once, in order"
-                        )
-                    frontier = stop
+                    frontier = require_next(start, stop, frontier, self.length, where)
                 case Predict():
                     raise PreqError(f"{where}: a method that is not prequential predicts nothing")
                 case Calibrate(indices) | Train(indices):
-                    if len(indices) == 0:
-                        raise PreqError(f"{where} has no examples; leave the event out")
-                    _require_revealed(indices, frontier, where)
+                    require_revealed(indices, frontier, where)
                 case OwnEvent():
                     if len(indices := event.learns_from):
-                        _require_revealed(indices, frontier, where)
+                        require_revealed(indices, frontier, where)
                 case Evaluate():
                     if frontier != self.length:
                         raise PreqError(f"{where} comes at label {frontier} of {self.length}; evaluate at the end")
@@ -168,7 +161,20 @@ class Plan:
         return state.hexdigest()
 
 
-def _require_revealed(indices: Indices, frontier: int, where: str) -> None:
+def require_next(start: int, stop: int, frontier: int, length: int, where: str) -> int:
+    """The frontier after a prediction; refuse one that is not about the next labels."""
+    if start != frontier or not start < stop <= length:
+        raise PreqError(
+            f"{where} predicts [{start}, {stop}), but the next label to predict is {frontier} of {length}; "
+            "predict every position once, in order"
+        )
+    return stop
+
+
+def require_revealed(indices: Indices, frontier: int, where: str) -> None:
+    """Refuse to learn from a label that was not predicted before, or from none."""
+    if not len(indices):
+        raise PreqError(f"{where} has no examples; leave the event out")
     if indices.min() < 0 or indices.max() >= frontier:
         bad = indices[(indices < 0) | (indices >= frontier)][0]
         raise PreqError(

@@ -188,8 +188,9 @@ def test_a_graph_run_goes_on_after_any_event_to_the_bit(mnist: ArraySequence) ->
         recorder, labels = Recorder(plan, data.target), Scorer(data, learner.device)
         if state is not None:
             learner.restore(state)
-            recorder.num_events, labels.frontier = counters
-            recorder.members[0].position = labels.frontier
+            (member,) = recorder.members
+            member.num_events, labels.frontier = counters
+            member.position = labels.frontier
         return learner, recorder, labels
 
     learner, recorder, labels = begun()

@@ -19,6 +19,7 @@ from prequential.data.device import onto
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.events import Indices
+from prequential.plan import require_next, require_revealed
 
 HIDDEN = -1
 """Stands where a label has not been decoded; no loss accepts it."""
@@ -58,19 +59,10 @@ class Labels(ABC):
         """Revealed labels at these positions."""
 
     def _advance(self, start: int, stop: int) -> None:
-        if start != self.frontier or not start < stop <= self.length:
-            raise PreqError(
-                f"the plan predicts [{start}, {stop}), but the next label is {self.frontier} of {self.length}; "
-                "predict every position once, in order"
-            )
-        self.frontier = stop
+        self.frontier = require_next(start, stop, self.frontier, self.length, "the plan")
 
     def _require_revealed(self, indices: Indices) -> None:
-        if not len(indices) or indices.min() < 0 or indices.max() >= self.frontier:
-            raise PreqError(
-                f"the plan learns from positions {indices[:3]}…, but only [0, {self.frontier}) is revealed; "
-                "learn only from labels that were predicted"
-            )
+        require_revealed(indices, self.frontier, "the plan")
 
 
 class Scorer(Labels):
@@ -112,10 +104,6 @@ class Scorer(Labels):
         if self._on_device is None:
             return self._data.labels(indices)
         return self._on_device.index_select(0, onto(self._device, indices))
-
-    def catch_up(self, frontier: int) -> None:
-        """Reveal every label before `frontier`: they were coded before the run was interrupted."""
-        self.frontier = frontier
 
 
 class Encoder(Scorer):

@@ -2,25 +2,29 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from prequential.data.optional import capabilities
-from prequential.data.sequence import DataSequence
-from prequential.learn import classes, functional  # noqa: F401  # classes registers what computes with them
-from prequential.learn.fresh import fresh_model
+from prequential.data.sequence import DataSequence, to_network_input
+from prequential.files import digest_of
+from prequential.learn import classes  # noqa: F401  # registers what computes with classes
 from prequential.learn.inputs import Inputs
 from prequential.learn.kinds import tensors_of
 from prequential.learn.prediction import Prediction
 from prequential.learn.probe import probe_model
+from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
-from prequential.models import ModelFactory, name_of
+from prequential.models import ModelFactory, build, name_of
 
 EVALUATION_SIZE = 512
 """Held-out examples that are predicted at once."""
+SLOW_ENOUGH = 0.1
+"""The largest step of the EMA that averages enough batches for batch-norm statistics."""
 
 
 class BaseLearner(ABC):
@@ -71,10 +75,21 @@ class BaseLearner(ABC):
         self.drew_on: frozenset[str] = frozenset({self.device.type})
 
     def _fresh_model(self, event: int, recipe: Recipe, seed: int) -> nn.Module:
-        device, dtype = self.device, self.dtype
-        return fresh_model(
-            self.factory, self.data, recipe, seed=seed, event=event, width=self.width, device=device, dtype=dtype
-        )
+        """A model in train mode, on its device and in its layout; its initialisation depends on the seed and the number
+        of the event alone."""
+        with seeded(seed, "initialise", event, self.device):
+            model = build(self.factory, self.data.input_shape, self.target.output_size, width=self.width)
+            if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
+                model.eval()(to_network_input(self.data.inputs(np.zeros(1, np.int64))))
+        model.to(self.device, self.dtype).train()
+        for parameter in model.parameters():
+            if parameter.dim() == 4:  # cloned, because `contiguous` keeps the strides of a single channel as they are
+                parameter.data = parameter.data.clone(memory_format=torch.channels_last)
+        if recipe.batch_statistics == "averaged" and recipe.ema_step_size <= SLOW_ENOUGH:
+            for layer in model.modules():
+                if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
+                    layer.momentum = 1.0
+        return model
 
     def probe(self, num_examples: int) -> None:
         """Try the model on a batch of that size before any work is done, and see whether it draws."""
@@ -84,7 +99,9 @@ class BaseLearner(ABC):
 
     def computing(self) -> AbstractContextManager[object]:
         """Inside, networks compute in the learner's precision."""
-        return functional.computing(self.device, self.precision)
+        if self.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
 
     @abstractmethod
     def logits(self, inputs: Tensor) -> Tensor:
@@ -143,3 +160,10 @@ def _losses_and_errors(
         loss, errors = loss + nats.sum(1), errors + (predicted != wanted).sum(1)
     both = zip(loss.tolist(), errors.tolist(), strict=True)
     return [{"loss": nats / len(heldout), "error_rate": wrong / len(heldout)} for nats, wrong in both]
+
+
+def fingerprint_of(model: nn.Module) -> str:
+    """Of a model as it stands: its layers as printed, its parameters and buffers."""
+    tensors = (*model.parameters(), *model.buffers())
+    content = b"".join(tensor.detach().cpu().contiguous().numpy().tobytes() for tensor in tensors)
+    return digest_of(repr(model).encode() + content)

@@ -1,7 +1,6 @@
 """The formulas of learning, each as one pure function."""
 
 import math
-from contextlib import AbstractContextManager, nullcontext
 from typing import overload
 
 import torch
@@ -10,13 +9,6 @@ from torch.nn import functional as F
 
 INITIAL_BETA = math.log(math.e - 1)
 """β₀ = ln(e − 1), so that the temperature factor softplus(β₀) is 1."""
-
-
-def computing(device: torch.device, precision: str) -> AbstractContextManager[object]:
-    """Inside, networks compute in this precision."""
-    if precision == "fp32":
-        return nullcontext()
-    return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
 
 
 def per_member(vector: Tensor, tensor: Tensor) -> Tensor:

@@ -1,23 +1,45 @@
 """The learner: weights, optimizer, EMA and temperature. It executes events and sees no future label."""
 
 import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from prequential.data.sequence import DataSequence
 from prequential.events import Indices
 from prequential.learn import functional
-from prequential.learn.base import BaseLearner
-from prequential.learn.fresh import EmaTensors, fingerprint_of
+from prequential.learn.base import BaseLearner, fingerprint_of
 from prequential.learn.optimizers import make_optimizer
 from prequential.learn.prediction import Prediction
 from prequential.learn.randomness import generators, seeded
 from prequential.learn.recipe import Recipe
 from prequential.models import ModelFactory
 from prequential.plan import is_span
+
+
+@dataclass(frozen=True)
+class EmaTensors:
+    """The tensors of a model, sharing memory with it: those that the EMA averages, and the others, which it copies."""
+
+    averaged: list[Tensor]
+    others: list[Tensor]
+
+    @staticmethod
+    def of(model: nn.Module, recipe: Recipe) -> "EmaTensors":
+        """Parameters and floating buffers are averaged; buffers that count are not, nor those that shall be raw."""
+        found = EmaTensors([], [])
+        for tensors, follow in ((model.parameters(), True), (model.buffers(), recipe.batch_statistics != "raw")):
+            for tensor in tensors:
+                (found.averaged if follow and tensor.is_floating_point() else found.others).append(tensor.detach())
+        return found
+
+    @property
+    def all(self) -> list[Tensor]:
+        """Both, the averaged ones first."""
+        return self.averaged + self.others
 
 
 class Learner(BaseLearner):

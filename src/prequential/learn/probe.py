@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from prequential.errors import PreqError
-from prequential.learn.randomness import DrawDetector, seeded
+from prequential.learn.randomness import noting_draws, seeded
 from prequential.targets import Target
 
 
@@ -21,15 +21,15 @@ def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> 
         raise PreqError(f"the model '{name}' has no parameter to train; give it one with requires_grad")
     with seeded(0, "probe", 0, inputs.device):
         scratch = copy.deepcopy(model)
-        with torch.no_grad(), DrawDetector(inputs.device) as predicting:
+        with torch.no_grad(), noting_draws(inputs.device) as drew_predicting:
             require_logits(scratch.eval(), inputs, target, name)
-        if predicting.drew:
+        if drew_predicting:
             raise PreqError(
                 f"the model '{name}' draws random numbers when it predicts; a code needs the same prediction "
                 "twice: use nn.Dropout, or F.dropout(..., training=self.training)"
             )
         buffers = {key: buffer.data_ptr() for key, buffer in scratch.named_buffers()}
-        with DrawDetector(inputs.device) as training:
+        with noting_draws(inputs.device) as drew_training:
             logits = require_logits(scratch.train(), inputs, target, name)
             for key, buffer in scratch.named_buffers():
                 if buffers.get(key) != buffer.data_ptr():
@@ -42,7 +42,7 @@ def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> 
                 torch.autograd.grad(logits.sum(), weights, allow_unused=True)
             except RuntimeError as error:
                 raise PreqError(f"the model '{name}' cannot be trained: {first_line(error, None)}") from error
-    return training.drew
+    return frozenset(drew_training)
 
 
 def require_logits(model: nn.Module, inputs: Tensor, target: Target, name: str) -> Tensor:

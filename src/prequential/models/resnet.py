@@ -119,8 +119,8 @@ def _shortcut(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
 
 
 def _layer(
-    kind: type[BasicBlock] | type[Bottleneck], inputs: int, channels: int, blocks: int, *, stride: int
+    kind: type[BasicBlock] | type[Bottleneck], inputs: int, channels: int, num_blocks: int, *, stride: int
 ) -> nn.Sequential:
     outputs = channels * kind.expansion
-    rest = (kind(outputs, channels, stride=1) for _ in range(blocks - 1))
+    rest = (kind(outputs, channels, stride=1) for _ in range(num_blocks - 1))
     return nn.Sequential(kind(inputs, channels, stride=stride), *rest)

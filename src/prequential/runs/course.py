@@ -127,8 +127,9 @@ class _Course:
         try:
             if checkpoint is not None:
                 checkpoint.restore(self._recorder)
+            # labels that were coded before the run was interrupted; of a method without a code, all
             prequential = self._plan.method.prequential
-            self._labels.catch_up(self._recorder.position if prequential else self._plan.length)
+            self._labels.frontier = self._recorder.position if prequential else self._plan.length
         except BaseException:
             self._recorder.close()
             raise

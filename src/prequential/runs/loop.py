@@ -33,7 +33,6 @@ def execute(
                 positions = np.concatenate(batches)
                 indices = positions.reshape(len(batches), -1)
                 learner.train_steps(indices, labels.of(positions).view(indices.shape), number)
-                recorder.trained_examples += len(positions)
             case Predict(start, end, uniform):
                 predict = learner.predict_uniformly if uniform else learner.predict
                 prediction = predict(start, end)
@@ -54,7 +53,7 @@ def execute(
                 event.execute(learner, labels.of(used) if len(used) else None, number)
             case _:
                 raise unknown_event(event, f"event {number}")
-        recorder.num_events = number + max(len(batches), 1)
+        recorder.advance(number + max(len(batches), 1), sum(map(len, batches)))
         if recorder.pause_is_due():
             pause()
         if not recorder.going or (stop is not None and stop.requested):

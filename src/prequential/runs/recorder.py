@@ -61,21 +61,6 @@ class Recorder:
         """Events that the members which are going have behind them."""
         return max(member.num_events for member in self.members)
 
-    @num_events.setter
-    def num_events(self, number: int) -> None:
-        for member in self.going:
-            member.num_events = number
-
-    @property
-    def trained_examples(self) -> int:
-        """Examples that the members which are going were trained on."""
-        return max(member.trained_examples for member in self.members)
-
-    @trained_examples.setter
-    def trained_examples(self, number: int) -> None:
-        for member in self.going:
-            member.trained_examples = number
-
     @property
     def position(self) -> int:
         """Labels predicted so far, by the members that are going."""
@@ -85,6 +70,12 @@ class Recorder:
     def seconds(self) -> float:
         """That all members together took, those before a checkpoint included."""
         return self._earlier + (0.0 if self._started is None else time.perf_counter() - self._started)
+
+    def advance(self, num_events: int, num_trained: int) -> None:
+        """Members that are going have so many events behind them, and were trained on so many examples more."""
+        for member in self.going:
+            member.num_events = num_events
+            member.trained_examples += num_trained
 
     def start_clock(self) -> None:
         """From here on time counts."""
@@ -148,7 +139,8 @@ class Recorder:
             return members[0].progress(self.seconds)
         nats = sum(member.total_nats for member in members) / len(members)
         errors = round(sum(member.total_errors for member in members) / len(members))
-        return Progress(self.position, self._plan.length, nats, errors, self.trained_examples, self.seconds)
+        trained_examples = max(member.trained_examples for member in self.members)
+        return Progress(self.position, self._plan.length, nats, errors, trained_examples, self.seconds)
 
     def finish(self, status: str) -> None:
         """Fetch what is left and say how it ended; those that have come to an end before keep theirs.

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -69,17 +69,14 @@ class Session:
 
     def results(self, numbers: Sequence[int], learner: Learning, recorder: Recorder) -> list[dict[str, Any]]:
         """What the record of each of these members says of its settings and of how the run went."""
-        flops: dict[int, dict[str, float] | None] = {}  # counting takes long, and most members did the same
+        flops = cache(partial(flops_of, self.plan, learner))  # counting takes long, and most members did the same
         made = environment(learner) | ({"members": len(numbers)} if learner.engine == StackedLearner.engine else {})
         found = []
         for number, member in zip(numbers, recorder.members, strict=True):
-            is_over = member.status in OVER
-            if is_over and member.num_events not in flops:
-                flops[member.num_events] = flops_of(self.plan, learner, member.num_events)
             outcome = {
                 "status": member.status,
                 "heldout": member.heldout,
-                "flops": flops[member.num_events] if is_over else None,
+                "flops": flops(member.num_events) if member.status in OVER else None,
                 "seconds": member.seconds,
                 "environment": made,
             }

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 
 from prequential.data.sequence import DataSequence
 from prequential.learn import functional
-from prequential.learn.base import BaseLearner
-from prequential.learn.fresh import fingerprint_of
+from prequential.learn.base import BaseLearner, fingerprint_of
 from prequential.learn.recipe import Recipe
 from prequential.models import ModelFactory, name_of
 from prequential.stack.optimizers import make_stacked_optimizer

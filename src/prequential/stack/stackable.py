@@ -91,7 +91,7 @@ def require_stackable(
         PreqError: naming the layer that fails, or saying that the stack computes something else than its members do.
     """
     scratch = {key: tensor.detach().clone() for key, tensor in tensors.items()}
-    weights = [tensor.requires_grad_() for key, tensor in scratch.items() if _is_trained(models[0], key)]
+    weights = [scratch[key].requires_grad_() for key, p in models[0].named_parameters() if p.requires_grad]
     keys = torch.zeros(len(models), len(structure.dropouts), dtype=torch.int64, device=inputs.device)
     with _blaming(structure.training, name):
         logits = structure.train(scratch, keys, inputs, shared=True)
@@ -108,11 +108,6 @@ def require_stackable(
             f"the model '{name}' computes something else when it is stacked: it keeps tensors that are neither "
             "parameters nor buffers; run its trials one by one"
         )
-
-
-def _is_trained(model: nn.Module, name: str) -> bool:
-    parameter = dict(model.named_parameters()).get(name)
-    return parameter is not None and parameter.requires_grad
 
 
 @contextmanager
