@@ -37,6 +37,10 @@ def discard_stack(first: Path) -> None:
     """Remove the checkpoints that a stack left behind, where there are any; files of the user's stay."""
     place = stack_place(first)
     Checkpoints(place / "checkpoints", every_seconds=0).clear()
+    if (place / "stack.json").exists():  # format 1 kept what was measured there as well
+        with writing(place):
+            for name in (*(f"{name}.npy" for name in ARRAYS), "stack.json"):
+                (place / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         place.rmdir()
 
