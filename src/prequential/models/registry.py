@@ -15,8 +15,9 @@ from prequential.models.deit import deit_s, deit_tiny
 from prequential.models.lenet import lenet
 from prequential.models.mlp import mlp
 from prequential.models.mnistnet import mnistnet
+from prequential.models.resnet import BLOCKS as RESNETS
 from prequential.models.resnet import resnet
-from prequential.models.shapes import require_image
+from prequential.models.shapes import Shape, require_image
 from prequential.models.smallconv import smallconv
 from prequential.models.vgg import CONVOLUTIONS as VGGS
 from prequential.models.vgg import vgg, vgg_bn, vggpp
@@ -27,9 +28,7 @@ from prequential.users_own import find_own
 ModelFactory = Callable[..., nn.Module]
 
 MODELS: dict[str, ModelFactory] = {
-    "mlp1": partial(mlp, num_hidden=1),
-    "mlp2": partial(mlp, num_hidden=2),
-    "mlp3": partial(mlp, num_hidden=3),
+    **{f"mlp{number}": partial(mlp, num_hidden=number) for number in (1, 2, 3)},
     "lenet": lenet,
     "smallconv": smallconv,
     "mnistnet": mnistnet,
@@ -39,10 +38,7 @@ MODELS: dict[str, ModelFactory] = {
     **{f"vggpp-{depth}": partial(vggpp, depth=depth) for depth in VGGS if depth != 16},
     "wrn-16-1": partial(wide_resnet, depth=16, widening=1),
     "wrn-28-10": partial(wide_resnet, depth=28, widening=10),
-    "resnet18": partial(resnet, depth=18),
-    "resnet34": partial(resnet, depth=34),
-    "resnet50": partial(resnet, depth=50),
-    "resnet101": partial(resnet, depth=101),
+    **{f"resnet{depth}": partial(resnet, depth=depth) for depth in RESNETS},
     "deit-s": deit_s,
     "deit-tiny": deit_tiny,
 }
@@ -119,9 +115,7 @@ def summary_of(name: str) -> str:
     return (inspect.getdoc(documented) or "").splitlines()[0]
 
 
-def standardised_model(
-    make: ModelFactory, input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0
-) -> nn.Module:
+def standardised_model(make: ModelFactory, input_shape: Shape, output_size: int, *, width: float = 1.0) -> nn.Module:
     """The model of that name without `-ws`, with standardised weights in its convolutions."""
     model = make(input_shape, output_size, width=width)
     if not any(isinstance(layer, CONVOLUTIONS) for layer in model.modules()):
@@ -129,7 +123,7 @@ def standardised_model(
     return standardise_weights(model)
 
 
-def timm_model(architecture: str, input_shape: tuple[int, ...], output_size: int) -> nn.Module:
+def timm_model(architecture: str, input_shape: Shape, output_size: int) -> nn.Module:
     """A model of the library timm, freshly initialised."""
     require_image(f"{TIMM}{architecture}", input_shape, at_least=1)
     channels, height, breadth = input_shape

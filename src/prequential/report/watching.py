@@ -8,8 +8,9 @@ from pathlib import Path
 
 from prequential.errors import PreqError
 from prequential.report.names import printable, shortest
-from prequential.report.standings import DIED, Row, RunReader, look
+from prequential.report.standings import Row, RunReader, look
 from prequential.report.sums import Sums
+from prequential.runs.live import DIED
 
 RESUMABLE = (DIED, "stopped", "failed")
 """The statuses of runs that go on with --resume."""

@@ -54,20 +54,9 @@ def encode(
         >>> bool((pq.decode(bits, data) == data.labels(np.arange(96)).numpy()).all())
         True
     """
-    return encode_and_score(
-        make_model,
-        data,
-        method,
-        recipe,
-        threads=threads,
-        listeners=listeners,
-        seed=seed,
-        plan_seed=plan_seed,
-        width=width,
-        device=device,
-        execution=same_bits(execution or Execution()),
-        learner=learner,
-    )[0]
+    execution = same_bits(execution or Execution())
+    more = {"plan_seed": plan_seed, "width": width, "device": device, "execution": execution, "learner": learner}
+    return encode_and_score(make_model, data, method, recipe, seed, threads, listeners, **more)[0]
 
 
 def encode_and_score(
@@ -75,13 +64,12 @@ def encode_and_score(
     data: DataSequence,
     method: Method | None,
     recipe: Recipe | None,
-    *,
     seed: int,
     threads: int | str | None,
     listeners: Iterable[Listener],
     **settings: Any,
 ) -> tuple[bytes, NDArray[np.float64]]:
-    """The bitstream, and the nats of each label."""
+    """The bitstream, and the nats of each label; `settings` are the others of `make_session`."""
     require_threads(threads)
     session = make_session(make_model, data, method, [recipe], [seed], evaluate=False, **settings)
     if not session.plan.method.prequential:
@@ -112,10 +100,9 @@ def encode_and_score(
 def _header(session: Session) -> dict[str, Any]:
     """Everything a decoder must rebuild or compare; the number of threads is the current one."""
     learner, (facts,) = session.learner, session.facts
-    told = facts.plain()
+    told, names = facts.facts(), ("method", "recipe", "model", "seeds", "length", "num_classes", "target")
     return {
-        **{name: told[name] for name in ("method", "recipe", "model", "seeds", "length")},
-        **facts.target_facts(),
+        **{name: told[name] for name in names if name in told},
         "data": {name: facts.data[name] for name in ("name", "input_shape", "inputs", "training_view")},
         "plan": session.plan.digest(),
         "fingerprint": facts.model["fingerprint"],

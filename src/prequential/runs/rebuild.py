@@ -61,16 +61,14 @@ def rebuild(
         engine = precision = "auto"  # a learner of one's own knows its own
     elif engine not in ENGINES:
         raise PreqError(f"the bitstream was made by a learner of its own ('{engine}'); give it again (learner=)")
+    seeds, execution = header["seeds"], same_bits(Execution(engine=engine, precision=precision))
     session = make_session(
         make_model or name,
         data,
         method,
         [recipe_from_settings(header["recipe"])],
-        [header["seeds"]["seed"]],
-        plan_seed=header["seeds"]["plan_seed"],
-        width=header["model"]["width"],
-        device=device,
-        execution=same_bits(Execution(engine=engine, precision=precision)),
+        [seeds["seed"]],
+        *(seeds["plan_seed"], header["model"]["width"], device, execution),
         evaluate=False,
         learner=learner,
     )

@@ -78,16 +78,7 @@ def run(
     keeping = Keeping(None if out is None else [Path(out)], resume, checkpoint_seconds, stacked=False)
     require_threads(threads)
     session = make_session(
-        make_model,
-        data,
-        method,
-        [recipe],
-        [seed],
-        plan_seed=plan_seed,
-        width=width,
-        device=device,
-        execution=execution,
-        learner=learner,
+        make_model, data, method, [recipe], [seed], plan_seed, width, device, execution, learner=learner
     )
     if name is not None:
         session = replace(session, facts=[replace(session.facts[0], name=require_name(name))])
@@ -162,18 +153,7 @@ def run_stack(
         raise PreqError(f"a stack has an engine of its own, and '{execution.engine}' was asked for; leave it out")
     keeping = Keeping(paths, resume, checkpoint_seconds, stacked=True)
     require_threads(threads)
-    session = make_session(
-        make_model,
-        data,
-        method,
-        recipes,
-        seeds,
-        plan_seed=plan_seed,
-        width=width,
-        device=device,
-        execution=replace(execution, engine="graph"),
-        evaluate=evaluate,
-        stacked=True,
-    )
+    shared = plan_seed, width, device, replace(execution, engine="graph")
+    session = make_session(make_model, data, method, recipes, seeds, *shared, evaluate=evaluate, stacked=True)
     of_each = [()] * len(seeds) if listeners_of_each is None else listeners_of_each
     return keeping.run(session, threads, list(listeners), [list(each) for each in of_each])

@@ -11,7 +11,7 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.lock import DirectoryLock
 from prequential.plan import Plan
 from prequential.runs.progress import Listener, Progress
-from prequential.runs.record import Record, claim
+from prequential.runs.record import Record, require_writable
 from prequential.sweeps.claims import Claim, Outcome, outcome_of
 from prequential.sweeps.pruning import Rule, make_listener, trial_path
 from prequential.sweeps.spaces import Resolved, resolve
@@ -135,7 +135,7 @@ class TrialRunner:
         return resolve(claimed.settings, Resolved(base.method, base.recipe, base.width, claimed.seed))
 
     def _place(self, claimed: Claim) -> Path:
-        path = claim(trial_path(self.work.directory, claimed.number))
+        path = require_writable(trial_path(self.work.directory, claimed.number))
         _wait_until_free(path)
         return path
 
