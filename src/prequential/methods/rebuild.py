@@ -61,6 +61,7 @@ def method_from_settings(settings: Mapping[str, Any], own: str | type[Method] | 
 
     Example:
         >>> from prequential.methods import ReplayStreams
+        >>> from prequential.settings import settings_of
         >>> method_from_settings(settings_of(ReplayStreams(num_streams=3))) == ReplayStreams(num_streams=3)
         True
     """
