@@ -38,12 +38,12 @@ def save_seconds(model: str) -> float:
     session = make_session(model, data, None, [None], [0])
     with tempfile.TemporaryDirectory() as folder:
         recorder = Recorder(session.plan, capabilities(data).target, [Path(folder)])
-        home = RunDirectory([Path(folder)], session.facts, stacked=False, evaluate=True, every_seconds=60.0)
+        directory = RunDirectory([Path(folder)], session.facts, stacked=False, evaluate=True, every_seconds=60.0)
         times = []
         for number in range(10):
-            recorder.num_events = recorder.members[0].position = number * 6000
+            recorder.members[0].num_events = recorder.members[0].position = number * 6000
             begin = time.perf_counter()
-            home.save([0], session.learner, recorder)
+            directory.save([0], session.learner, recorder)
             times.append(time.perf_counter() - begin)
         recorder.close()
     return statistics.median(times)

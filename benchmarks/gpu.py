@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 import prequential as pq
 from prequential.data import ArraySequence
-from prequential.learn.flops import cost_per_example
+from prequential.learn.estimate import cost_per_example
 from prequential.learn.graph import GraphLearner
 from prequential.models import build
 from profile_step import CLASSES, by_class

@@ -56,7 +56,7 @@ def double_precision(device: str) -> None:
         learner = kind("lenet", data, RECIPE, seed=0, device=device, dtype=torch.float64)
         learner.probe(32)
         learner.train_steps(batches, labels, 0)
-        weights.append(torch.cat([tensor.flatten() for tensors in learner.tracked for tensor in tensors]))
+        weights.append(torch.cat([t.flatten() for t in learner.raw_tensors.averaged + learner.ema_tensors.averaged]))
     print(f"float64, 20 steps: largest difference of a weight {float((weights[0] - weights[1]).abs().max()):.1e}")
 
 

@@ -5,118 +5,26 @@ A learner walks through a sequence once and predicts each label before it learns
 model explains the data. No validation split is needed.
 """
 
+import ast
 import importlib
 import sys
 import types
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from prequential.names_of_before import module_of_before
-
-if TYPE_CHECKING:
-    from prequential.data.arrays import from_arrays, from_dataset
-    from prequential.data.prepare import prepare
-    from prequential.data.sources import load as load_data
-    from prequential.errors import PreqError
-    from prequential.learn.execution import Execution
-    from prequential.learn.recipe import Recipe
-    from prequential.measure import regret
-    from prequential.methods import (
-        ChunksFineTuned,
-        ChunksFromScratch,
-        Exponential,
-        FullDataset,
-        Pareto,
-        ReplayBuffer,
-        ReplayStreams,
-        Uniform,
-    )
-    from prequential.mixture import mixture
-    from prequential.pareto import pareto_front
-    from prequential.plan import Plan
-    from prequential.report.compare import compare
-    from prequential.report.page import write_report
-    from prequential.report.plots import plot
-    from prequential.runs.codec import decode, encode
-    from prequential.runs.record import Record, load
-    from prequential.runs.run import Interrupted, run
-    from prequential.sweeps import SPACES, Between, Choice, LogUniform, sweep
-    from prequential.trackers import track
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "SPACES": "prequential.sweeps",
-    "Between": "prequential.sweeps",
-    "Choice": "prequential.sweeps",
-    "ChunksFineTuned": "prequential.methods",
-    "ChunksFromScratch": "prequential.methods",
-    "Execution": "prequential.learn.execution",
-    "Exponential": "prequential.methods",
-    "FullDataset": "prequential.methods",
-    "Interrupted": "prequential.runs.run",
-    "LogUniform": "prequential.sweeps",
-    "Pareto": "prequential.methods",
-    "Plan": "prequential.plan",
-    "PreqError": "prequential.errors",
-    "Recipe": "prequential.learn.recipe",
-    "Record": "prequential.runs.record",
-    "ReplayBuffer": "prequential.methods",
-    "ReplayStreams": "prequential.methods",
-    "Uniform": "prequential.methods",
-    "compare": "prequential.report.compare",
-    "decode": "prequential.runs.codec",
-    "encode": "prequential.runs.codec",
-    "from_arrays": "prequential.data.arrays",
-    "from_dataset": "prequential.data.arrays",
-    "load": "prequential.runs.record",
-    "load_data": "prequential.data.sources:load",
-    "mixture": "prequential.mixture",
-    "pareto_front": "prequential.pareto",
-    "plot": "prequential.report.plots",
-    "prepare": "prequential.data.prepare",
-    "regret": "prequential.measure",
-    "run": "prequential.runs.run",
-    "sweep": "prequential.sweeps",
-    "write_report": "prequential.report.page",
-    "track": "prequential.trackers",
+    each.asname or each.name: (f"{statement.module}", each.name)
+    for statement in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
+    if isinstance(statement, ast.ImportFrom)
+    for each in statement.names
 }
+"""Where each public name lives: `__init__.pyi` says it, to type checkers as well."""
 
-__all__ = [
-    "SPACES",
-    "Between",
-    "Choice",
-    "ChunksFineTuned",
-    "ChunksFromScratch",
-    "Execution",
-    "Exponential",
-    "FullDataset",
-    "Interrupted",
-    "LogUniform",
-    "Pareto",
-    "Plan",
-    "PreqError",
-    "Recipe",
-    "Record",
-    "ReplayBuffer",
-    "ReplayStreams",
-    "Uniform",
-    "compare",
-    "decode",
-    "encode",
-    "from_arrays",
-    "from_dataset",
-    "load",
-    "load_data",
-    "mixture",
-    "pareto_front",
-    "plot",
-    "prepare",
-    "regret",
-    "run",
-    "sweep",
-    "track",
-    "write_report",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
@@ -125,8 +33,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("prequential.testing")
     if name not in _HOMES:
         raise AttributeError(f"module 'prequential' has no attribute '{name}'")
-    module, _, attribute = _HOMES[name].partition(":")
-    value = getattr(importlib.import_module(module), attribute or name)
+    module, attribute = _HOMES[name]
+    value = getattr(importlib.import_module(module), attribute)
     globals()[name] = value
     return value
 

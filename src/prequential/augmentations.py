@@ -9,7 +9,7 @@ from typing import Any
 from prequential.errors import PreqError, unknown_name
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Kind:
     """What may stand after a name: so many numbers within bounds."""
 
@@ -24,27 +24,14 @@ class _Kind:
     """Whether the numbers must be whole."""
 
 
-_PIXELS = ((1, math.inf),)
+_PIXELS, _LAYERS = "a whole number of pixels", "a number of layers from 1 to 10 and a magnitude from 0 to 30"
 _KINDS = {
     "flip": _Kind(defaults=()),
-    "shift": _Kind(wanted="a whole number of pixels", example="shift:2", bounds=_PIXELS),
-    "cutout": _Kind(wanted="a whole number of pixels", example="cutout:8", bounds=_PIXELS),
-    "affine": _Kind(
-        wanted="a strength from 0.01 to 5", example="affine:0.5", bounds=((0.01, 5),), defaults=(1.0,), whole=False
-    ),
-    "resized-crop": _Kind(
-        wanted="a smallest area from 0.01 to 1",
-        example="resized-crop:0.25",
-        bounds=((0.01, 1),),
-        defaults=(0.25,),
-        whole=False,
-    ),
-    "randaugment": _Kind(
-        wanted="a number of layers from 1 to 10 and a magnitude from 0 to 30",
-        example="randaugment:2,9",
-        bounds=((1, 10), (0, 30)),
-        defaults=(2, 9),
-    ),
+    "shift": _Kind(_PIXELS, "shift:2", ((1, math.inf),)),
+    "cutout": _Kind(_PIXELS, "cutout:8", ((1, math.inf),)),
+    "affine": _Kind("a strength from 0.01 to 5", "affine:0.5", ((0.01, 5),), (1.0,), whole=False),
+    "resized-crop": _Kind("a smallest area from 0.01 to 1", "resized-crop:0.25", ((0.01, 1),), (0.25,), whole=False),
+    "randaugment": _Kind(_LAYERS, "randaugment:2,9", ((1, 10), (0, 30)), (2, 9)),
 }
 AUGMENTATIONS = tuple(_KINDS)
 MOVEMENTS = ("shift", "affine")
@@ -103,12 +90,9 @@ def _numbers(text: str, kind: _Kind) -> tuple[float, ...] | None:
     parts = text.split(",")
     if len(parts) != len(kind.bounds):
         return None
-    numbers: list[float] = []
-    for part, (lowest, highest) in zip(parts, kind.bounds, strict=True):
-        if not re.fullmatch(r"\d{1,9}" if kind.whole else r"\d{1,9}(\.\d{1,9})?", part, re.ASCII):
-            return None
-        number = int(part) if kind.whole else float(part)
-        if not lowest <= number <= highest:
-            return None
-        numbers.append(number)
-    return tuple(numbers)
+    form = r"\d{1,9}" if kind.whole else r"\d{1,9}(\.\d{1,9})?"
+    if not all(re.fullmatch(form, part, re.ASCII) for part in parts):
+        return None
+    numbers = tuple(int(part) if kind.whole else float(part) for part in parts)
+    inside = all(low <= number <= high for number, (low, high) in zip(numbers, kind.bounds, strict=True))
+    return numbers if inside else None

@@ -33,14 +33,22 @@ def require_count(name: str, value: Any, *, at_least: int = 1, at_most: int = sy
     """Refuse anything but a whole number of at least `at_least`."""
     is_whole = isinstance(value, numbers.Integral) and value is not True and value is not False
     if not is_whole or not at_least <= int(value) <= at_most:
-        limit = f" and at most {at_most}" if at_most < sys.maxsize else ""
-        raise PreqError(f"{name} must be a whole number of at least {at_least}{limit}, got {value}")
+        limits = [f"at least {at_least}"] * (at_least > -sys.maxsize) + [f"at most {at_most}"] * (at_most < sys.maxsize)
+        wanted = f" of {' and '.join(limits)}" if limits else ""
+        raise PreqError(f"{name} must be a whole number{wanted}, got {value}")
 
 
 def require_flag(name: str, value: Any) -> None:
     """Refuse anything but True or False."""
     if not isinstance(value, bool):
         raise PreqError(f"{name} must be True or False, got {value}")
+
+
+def require_name(value: Any) -> str:
+    """A name as people give one: some text on one line. Anything else is refused."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise PreqError(f"a name must be some text on one line, got {value!r}")
+    return value
 
 
 def whole_seed(name: str, value: Any) -> int:

@@ -10,7 +10,7 @@ what it does with it. A kind that only one method and one learner need derives f
 
 import numbers
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Never, cast, get_args
 
@@ -180,26 +180,22 @@ def _encoded_value(value: Any, kind: str) -> bytes:
         return b"A" + _encoded_value([little.dtype.str, value.shape, little.tobytes()], kind)
     if isinstance(value, tuple | list):
         return b"L" + struct.pack("<q", len(value)) + b"".join(_encoded_value(item, kind) for item in value)
-    tag, content = _plain(value, kind)
-    return tag + struct.pack("<q", len(content)) + content
+    for types, tag, encode in _PLAIN:
+        if isinstance(value, types):
+            content = encode(value)
+            return tag + struct.pack("<q", len(content)) + content
+    raise PreqError(
+        f"a field of the event {kind} holds a {type(value).__name__}, of which no fingerprint is made; "
+        "use numbers, texts, arrays, or tuples of them"
+    )
 
 
-def _plain(value: Any, kind: str) -> tuple[bytes, bytes]:
-    match value:
-        case None:
-            return b"N", b""
-        case bool() | np.bool_():
-            return b"B", bytes([bool(value)])
-        case numbers.Integral():
-            return b"I", str(int(value)).encode()
-        case numbers.Real():
-            return b"D", struct.pack("<d", float(value))
-        case str():
-            return b"S", value.encode(errors="surrogatepass")
-        case bytes():
-            return b"Y", value
-        case _:
-            raise PreqError(
-                f"a field of the event {kind} holds a {type(value).__name__}, of which no fingerprint is made; "
-                "use numbers, texts, arrays, or tuples of them"
-            )
+_PLAIN: tuple[tuple[Any, bytes, Callable[[Any], bytes]], ...] = (
+    (type(None), b"N", lambda _: b""),
+    ((bool, np.bool_), b"B", lambda value: bytes([bool(value)])),
+    (numbers.Integral, b"I", lambda value: str(int(value)).encode()),
+    (numbers.Real, b"D", lambda value: struct.pack("<d", float(value))),
+    (str, b"S", lambda value: value.encode(errors="surrogatepass")),
+    (bytes, b"Y", lambda value: value),
+)
+"""How plain values are written; the first type that fits counts."""

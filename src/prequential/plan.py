@@ -6,7 +6,7 @@ It can be listed, counted, costed and proved causal without a model, and iterate
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from prequential.events import (
     unknown_event,
 )
 from prequential.methods.method import Method
+
+NOTHING: Indices = np.empty(0, np.int64)
 
 
 @dataclass
@@ -97,31 +99,24 @@ class Plan:
     def counts(self, num_events: int | None = None) -> Counts:
         """Events and examples of the first `num_events` events (default: all)."""
         counts = Counts()
-        logits_at_hand: tuple[int, int] | None = None
-        for event in islice(self.events(), num_events):
+        for _, event, read in with_reads(islice(self.events(), num_events)):
             counts.events += 1
             match event:
-                case Predict(start, stop, uniform):
+                case Predict(start, stop):
                     counts.predicts += 1
-                    counts.uniform_examples += (stop - start) * uniform
-                    counts.predicted_examples += (stop - start) * (not uniform)
-                    logits_at_hand = None if uniform else (start, stop)
+                    counts.predicted_examples += len(read)
+                    counts.uniform_examples += stop - start - len(read)
                 case Calibrate(indices):
                     counts.calibrates += 1
                     counts.calibrated_examples += len(indices)
-                    if not is_span(indices, logits_at_hand):
-                        counts.recomputed_examples += len(indices)
-                case Train(indices):
+                    counts.recomputed_examples += len(read)
+                case Train():
                     counts.trains += 1
-                    counts.trained_examples += len(indices)
-                    logits_at_hand = None
+                    counts.trained_examples += len(read)
                 case Evaluate():
                     counts.evaluates += 1
-                case Reinit() | ShrinkPerturb() | OwnEvent():
-                    counts.others += 1
-                    logits_at_hand = None
                 case _:
-                    raise unknown_event(event, f"event {counts.events - 1}")
+                    counts.others += 1
         return counts
 
     def check(self) -> None:
@@ -135,21 +130,14 @@ class Plan:
             where = f"event {number} ({type(event).__name__})"
             match event:
                 case Predict(start, stop) if self.method.prequential:
-                    if start != frontier or not start < stop <= self.length:
-                        raise PreqError(
-                            f"{where} predicts [{start}, {stop}), but the next label to predict is "
-                            f"{frontier} of {self.length}; predict every position once, in order"
-                        )
-                    frontier = stop
+                    frontier = require_next(start, stop, frontier, self.length, where)
                 case Predict():
                     raise PreqError(f"{where}: a method that is not prequential predicts nothing")
                 case Calibrate(indices) | Train(indices):
-                    if len(indices) == 0:
-                        raise PreqError(f"{where} has no examples; leave the event out")
-                    _require_revealed(indices, frontier, where)
+                    require_revealed(indices, frontier, where)
                 case OwnEvent():
                     if len(indices := event.learns_from):
-                        _require_revealed(indices, frontier, where)
+                        require_revealed(indices, frontier, where)
                 case Evaluate():
                     if frontier != self.length:
                         raise PreqError(f"{where} comes at label {frontier} of {self.length}; evaluate at the end")
@@ -173,7 +161,20 @@ class Plan:
         return state.hexdigest()
 
 
-def _require_revealed(indices: Indices, frontier: int, where: str) -> None:
+def require_next(start: int, stop: int, frontier: int, length: int, where: str) -> int:
+    """The frontier after a prediction; refuse one that is not about the next labels."""
+    if start != frontier or not start < stop <= length:
+        raise PreqError(
+            f"{where} predicts [{start}, {stop}), but the next label to predict is {frontier} of {length}; "
+            "predict every position once, in order"
+        )
+    return stop
+
+
+def require_revealed(indices: Indices, frontier: int, where: str) -> None:
+    """Refuse to learn from a label that was not predicted before, or from none."""
+    if not len(indices):
+        raise PreqError(f"{where} has no examples; leave the event out")
     if indices.min() < 0 or indices.max() >= frontier:
         bad = indices[(indices < 0) | (indices >= frontier)][0]
         raise PreqError(
@@ -192,24 +193,42 @@ def blocks(events: Iterable[Event], first: int, most: int) -> Iterator[tuple[int
         >>> [(number, type(event).__name__, len(batches)) for number, event, batches in blocks(events, 0, most=2)]
         [(0, 'Predict', 0), (1, 'Train', 2), (3, 'Train', 1), (4, 'Train', 1)]
     """
-    waiting: list[Train] = []
+    sized = groupby(enumerate(events, first), lambda each: len(each[1].indices) if isinstance(each[1], Train) else None)
+    for size, group in sized:
+        while together := list(islice(group, 1 if size is None else most)):
+            yield *together[0], [event.indices for _, event in together if isinstance(event, Train)]
 
-    def together(number: int) -> Iterator[tuple[int, Event, list[Indices]]]:
-        if waiting:
-            yield number - len(waiting), waiting[0], [train.indices for train in waiting]
-        waiting.clear()
 
-    for event in events:
-        if waiting and not (isinstance(event, Train) and len(event.indices) == len(waiting[0].indices)):
-            yield from together(first)
-        if isinstance(event, Train):
-            waiting.append(event)
-        else:
-            yield first, event, []
-        first += 1
-        if len(waiting) == most:
-            yield from together(first)
-    yield from together(first)
+def with_reads(events: Iterable[Event], first: int = 0) -> Iterator[tuple[int, Event, Indices]]:
+    """Events with their numbers, from `first`, and the positions whose inputs the network is shown for each.
+
+    A uniform prediction needs none, nor does a calibration on what was just predicted: its logits are at hand until
+    something is learned. What events of a method's own read is not known.
+
+    Example:
+        >>> events = [Predict(0, 2), Calibrate(np.arange(2)), Train(np.arange(2)), Calibrate(np.arange(2))]
+        >>> [len(read) for _, _, read in with_reads(events)]
+        [2, 0, 2, 2]
+    """
+    at_hand: tuple[int, int] | None = None
+    for number, event in enumerate(events, first):
+        read = NOTHING
+        match event:
+            case Predict(start, stop, uniform):
+                if not uniform:
+                    at_hand, read = (start, stop), np.arange(start, stop)
+            case Calibrate(indices):
+                if not is_span(indices, at_hand):
+                    read = indices
+            case Train(indices):
+                at_hand, read = None, indices
+            case Reinit() | ShrinkPerturb() | OwnEvent():
+                at_hand = None
+            case Evaluate():
+                pass
+            case _:
+                raise unknown_event(event, f"event {number}")
+        yield number, event, read
 
 
 def is_span(indices: np.ndarray, span: tuple[int, int] | None) -> bool:

@@ -108,8 +108,8 @@ def test_the_defaults_are_those_of_a_plain_sequence() -> None:
     assert (more.source, more.origin, more.training_view, more.examples, more.source_rows) == (None,) * 5
     assert (more.conditioned_on, more.training_differs, more.reads_slowly) == ("inputs up to the label", False, False)
     assert torch.equal(more.training_inputs(POSITIONS, 1), foreign.inputs(POSITIONS))
-    assert isinstance(make_feed(Inputs(foreign, pq.Recipe(), seed=0, device=torch.device("cpu"), dtype=torch.float32)),
-                      Resident)  # fmt: skip
+    inputs = Inputs(foreign, pq.Recipe(), seed=0, device=torch.device("cpu"), dtype=torch.float32)
+    assert isinstance(make_feed(inputs)(8), Resident)
 
 
 def test_the_sequences_of_the_package_declare_what_they_have() -> None:

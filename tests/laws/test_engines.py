@@ -60,7 +60,13 @@ class Recorded:
 
 
 def weights(learner: Learner) -> torch.Tensor:
-    return torch.cat([tensor.double().flatten() for tensors in learner.tracked for tensor in tensors])
+    return torch.cat(
+        [
+            tensor.double().flatten()
+            for tensors in (learner.raw_tensors, learner.ema_tensors)
+            for tensor in tensors.averaged
+        ]
+    )
 
 
 def trained(kind: type[Learner], data: ArraySequence, model: Any, recipe: pq.Recipe, **settings: Any) -> Learner:
@@ -93,7 +99,7 @@ def test_twenty_steps_in_double_precision_are_the_same(mnist: ArraySequence, mod
     width = {"vggpp": 0.125, "mnistnet": 0.25}.get(model, 1.0)
     eager, graphed = (trained(kind, data, model, recipe, width=width) for kind in (Learner, GraphLearner))
     torch.testing.assert_close(weights(graphed), weights(eager), rtol=1e-9, atol=1e-9)
-    for one, other in zip(eager.copied[1], graphed.copied[1], strict=True):
+    for one, other in zip(eager.ema_tensors.others, graphed.ema_tensors.others, strict=True):
         if one.is_floating_point():  # raw statistics
             torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
         else:
@@ -161,8 +167,8 @@ def test_streamed_inputs_are_the_ones_an_eager_engine_reads() -> None:
     )
     np.testing.assert_allclose(graphed.nats, eager.nats, rtol=1e-3, atol=1e-4)
     learners = [GraphLearner(tiny, d, pq.Recipe(), seed=0) for d in (plain, data)]
-    assert isinstance(make_feed(learners[0].inputs), Resident)
-    assert isinstance(make_feed(learners[1].inputs), Streamed)
+    assert isinstance(make_feed(learners[0].inputs)(8), Resident)
+    assert isinstance(make_feed(learners[1].inputs)(8), Streamed)
 
 
 def test_data_that_does_not_fit_is_streamed(monkeypatch: pytest.MonkeyPatch, mnist: ArraySequence) -> None:
@@ -182,8 +188,9 @@ def test_a_graph_run_goes_on_after_any_event_to_the_bit(mnist: ArraySequence) ->
         recorder, labels = Recorder(plan, data.target), Scorer(data, learner.device)
         if state is not None:
             learner.restore(state)
-            recorder.num_events, labels.frontier = counters
-            recorder.members[0].position = labels.frontier
+            (member,) = recorder.members
+            member.num_events, labels.frontier = counters
+            member.position = labels.frontier
         return learner, recorder, labels
 
     learner, recorder, labels = begun()

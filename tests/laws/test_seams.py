@@ -217,7 +217,7 @@ class CountTensors:
     def _rows(self, odds: Tensor) -> Tensor:
         return (torch.arange(MOST, device=odds.device) * nn.functional.logsigmoid(odds)).log_softmax(-1)
 
-    def slope(self, outputs: Tensor, labels: Tensor, smoothing: float | Tensor) -> Tensor:
+    def loss_gradient(self, outputs: Tensor, labels: Tensor, smoothing: float | Tensor) -> Tensor:
         with torch.enable_grad():
             odds = outputs.detach().requires_grad_()
             loss = -self._rows(odds).gather(-1, labels[:, None]).mean()

@@ -185,7 +185,7 @@ def test_spaces_are_found_by_name_or_in_a_file(tmp_path: Any) -> None:
         find_space("minst")
     with pytest.raises(PreqError, match="has no 'spice'"):
         find_space(f"{file}:spice")
-    with pytest.raises(PreqError, match=r"cannot read 'nowhere.py' .*FileNotFoundError"):
+    with pytest.raises(PreqError, match=r"cannot import 'nowhere.py' for the space .*FileNotFoundError"):
         find_space("nowhere.py:space")
 
 

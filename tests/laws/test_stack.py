@@ -502,7 +502,7 @@ def test_all_tensors_of_a_member_are_those_of_a_learner() -> None:
     learner.train_steps(batches, labels, 3)
     stack.train_steps(batches, labels, 3)
     assert_same_tensors(stack, learner)
-    assert int(stack.models.averaged.others["1.num_batches_tracked"][1]) == 9
+    assert int(stack.averaged.others["1.num_batches_tracked"][1]) == 9
 
 
 @pytest.mark.parametrize("model", [calm, Twice])
@@ -519,7 +519,7 @@ def test_shrinking_and_starting_again_are_those_of_a_learner(model: Any) -> None
 
 def assert_same_tensors(stack: StackedLearner, learner: Learner) -> None:
     """Member 1 is the learner."""
-    for model, state in ((learner.model, stack.models.raw), (learner.averaged, stack.models.averaged)):
+    for model, state in ((learner.model, stack.raw), (learner.averaged, stack.averaged)):
         found = state.weights | state.others
         for name, tensor in (*model.named_parameters(), *model.named_buffers()):
             torch.testing.assert_close(found[name][1], tensor.detach(), rtol=1e-9, atol=1e-12)

@@ -188,7 +188,7 @@ def test_finished_stacks_are_returned_and_begun_ones_not_overwritten(
     with pytest.raises(PreqError, match=r"a already holds a run; choose another directory, or resume it"):
         start(stopped, resume=False)
     records = start(stopped)
-    monkeypatch.setattr("prequential.runs.course._begin", None)
+    monkeypatch.setattr("prequential.runs.course._Course", None)
     assert_same(start(stopped), records)
     with pytest.raises(PreqError, match="resume needs the directory of the run"):
         run_stack(tiny, blobs(40), METHODS[0], RECIPES, seeds=[0, 1, 2], resume=True)

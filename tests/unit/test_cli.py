@@ -2,13 +2,13 @@
 
 import itertools
 import json
+import re
 import signal
 import subprocess
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +16,15 @@ import pytest
 import prequential as pq
 from prequential import cli
 from prequential.augmentations import parse_augmentation
-from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
-from prequential.cli.show import print_result
+from prequential.catalogue import own_name
+from prequential.cli.settings import SettingFlags
+from prequential.cli.show import ProgressBar, print_result
 from prequential.cli.source import OPTIONS
 from prequential.data.sources.request import DataOptions
 from prequential.errors import PreqError
 from prequential.methods import METHODS
 from prequential.presets import PRESETS, Preset, find_preset
+from prequential.runs.progress import Progress
 
 from ..processes import GATED, PATIENCE, Gate, start_preq, wait_for
 from ..records import made_record
@@ -154,6 +156,8 @@ def test_the_users_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
         ("plan --model lenet", "a cost needs both --model and --data; give the other too, or leave both out"),
         ("plan --model lenet --data mnits", "unknown data set 'mnits'"),
         ("plan --model lennet --data mnist --length 64", "unknown model 'lennet'"),
+        ("plan mnist lenet --data cifar10", "data was given twice, mnist and --data cifar10; keep one"),
+        ("plan mnist", "a cost needs both --model and --data; give the other too, or leave both out"),
         ("plan --events -1", "--events must be a whole number of at least 0, got -1"),
     ],
 )
@@ -193,7 +197,9 @@ def test_ctrl_c_stops_cleanly_and_keeps_what_was_measured(tmp_path: Path) -> Non
 
 def test_help_version_and_lists(capsys: Captured) -> None:
     assert preq() == 0
-    assert "preq run mnist lenet" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "preq run mnist lenet" in told
+    assert max(map(len, told.splitlines())) <= 80
     assert preq("--version") == 0
     assert capsys.readouterr().out == f"preq {pq.__version__}\n"
     assert preq("models") == 0
@@ -231,6 +237,49 @@ def test_help_fits_the_terminal(command: str, width: int, capsys: Captured, monk
     assert not any(one == two == "" for one, two in itertools.pairwise(described))
 
 
+RUNNING = ("run", "sweep", "plan", "encode", "decode", "verify")
+
+
+@pytest.mark.parametrize("command", RUNNING)
+def test_help_is_in_groups_and_breaks_no_word(command: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = {}
+    for width in (80, 300):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert preq(command, "--help") == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= width
+        words[width] = set(" ".join(lines).split())
+    assert {word for word in words[80] if not set(word) <= set("╭─╮╰╯-")} <= words[300]
+    monkeypatch.setenv("COLUMNS", "80")
+    preq(command, "--help")
+    groups = re.findall(r"(?m)^(?:╭─)? (\w+) options ", capsys.readouterr().out)
+    wanted = ["data", "model", "method", "training", "sweep", "output", "machine"]
+    assert groups == [head for head in wanted if head in groups]
+    if command == "run":
+        assert groups == [head for head in wanted if head != "sweep"]
+
+
+@pytest.mark.parametrize("length", [100, 60_000, 1_281_167])
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
+def test_the_progress_line_keeps_its_time_left(
+    length: int, width: int, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    bar = ProgressBar(pq.ReplayStreams(num_streams=1, batch_size=length // 2), length, plan_seed=0)
+    with bar:
+        bar(Progress(position=length - 1, length=length, nats=2.3 * length, errors=length - 1, seconds=9.0,
+                     trained_examples=length))  # fmt: skip
+    printed = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    lines = [line for line in printed.replace("\r", "\n").splitlines() if "left" in line]
+    assert lines
+    assert all(len(line) <= width for line in lines)
+    assert any(f"{length - 1:,}/{length:,}" in line for line in lines)
+    assert all(re.search(r"[-0-9]+:[-0-9]{2}(:[-0-9]{2})? left", line) for line in lines)
+    assert width < 80 or all("errors" in line for line in lines)
+
+
 def test_plan_lists_counts_and_checks(capsys: Captured) -> None:
     assert preq(*["plan", "--method", "ci-fs", "--length", "60000"]) == 0
     printed = capsys.readouterr().out
@@ -242,6 +291,9 @@ def test_plan_lists_counts_and_checks(capsys: Captured) -> None:
     assert facts["causal"] is True
     assert preq(*["plan", "--method", "erm", "--length", "64", "--events", "0", "--heldout"]) == 0
     assert "not prequential" in capsys.readouterr().out
+    for given in (["mnist", "lenet"], ["mnist", "--model", "lenet"], ["--model", "lenet", "--data", "mnist"]):
+        assert preq("plan", *given, "--length", "128", "--json") == 0
+        assert json.loads(capsys.readouterr().out)["flops"] > 0
 
 
 @pytest.mark.parametrize(
@@ -295,13 +347,14 @@ def test_plan_works_without_torch() -> None:
 
 def test_the_paper_preset_is_the_paper() -> None:
     paper = find_preset("paper")
-    method, recipe = method_from(MethodFlags(), paper), recipe_from(paper, RecipeFlags())
+    method, recipe = SettingFlags().chosen(paper)
     assert method == pq.ReplayStreams(num_streams=50, batch_size=32)
     assert not recipe.ema_warmup
     assert recipe.batch_statistics == "averaged-twice"
     assert recipe.label_smoothing == 1e-3
-    assert method_from(MethodFlags(streams=7, method="mi-rb"), paper) == pq.ReplayBuffer(num_replays=7)
-    assert recipe_from(paper, RecipeFlags(lr=0.5)).learning_rate == 0.5
+    method, recipe = SettingFlags(method="mi-rb", given={"streams": 7, "lr": 0.5}).chosen(paper)
+    assert method == pq.ReplayBuffer(num_replays=7)
+    assert recipe.learning_rate == 0.5
     cifar = find_preset("paper", "cifar100", "wrn-28-10").recipe
     assert cifar.augment == ("flip", "shift:4")
     assert cifar.batch_statistics == "raw"
@@ -321,9 +374,8 @@ def test_every_preset_makes_a_plan_for_every_method(preset: Preset) -> None:
     assert preset.fits(preset.data[0], preset.model[0])
     for name in METHODS:
         pq.Plan(preset.method(name, {}), 2048).check()
-    kinds: list[Any] = list(METHODS.values())
-    known = {field.name for kind in kinds for field in fields(kind)}
-    assert set(preset.settings) <= known, "a misspelt setting would be ignored"
+    for name in preset.settings:
+        assert any(own_name(name, kind) for kind in METHODS.values()), f"{name} is a setting of no method"
 
 
 def test_presets_are_found_by_data_and_model() -> None:

@@ -48,7 +48,7 @@ def test_run_is_the_function_whatever_was_imported_first() -> None:
     assert done.stdout == "run load\n", done.stderr
     assert set(dir(pq)) >= set(pq.__all__)
     with pytest.raises(AttributeError, match="no attribute 'ruin'"):
-        pq.ruin  # noqa: B018
+        pq.ruin  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_imports_of_before_still_work_and_say_what_to_write_now() -> None:

@@ -19,9 +19,9 @@ from prequential.data import ArraySequence
 from prequential.errors import PreqError
 from prequential.learn import classes, functional
 from prequential.learn.environment import environment, fastest_num_threads, find_device, num_threads
-from prequential.learn.flops import cost_of, cost_per_example
+from prequential.learn.estimate import cost_of, cost_per_example
 from prequential.learn.learner import Learner
-from prequential.learn.optimizers import make_optimizer, reset
+from prequential.learn.optimizers import make_optimizer
 from prequential.models import MODELS, build
 from prequential.plan import Plan
 
@@ -116,7 +116,7 @@ def test_optimizers_do_what_torchs_do(name: str, momentum: float) -> None:
             reference.step()
         for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
             torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-7)
-        reset(optimizer)
+        optimizer.reset()
         reference = makers[name](theirs.parameters())
 
 

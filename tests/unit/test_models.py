@@ -21,9 +21,9 @@ from torch.nn import functional as F
 import prequential as pq
 from prequential.data import ArraySequence, from_arrays
 from prequential.errors import PreqError
-from prequential.learn.flops import cost_per_example
+from prequential.learn.estimate import cost_per_example
 from prequential.learn.learner import Learner
-from prequential.learn.randomness import DrawDetector, seeded
+from prequential.learn.randomness import noting_draws, seeded
 from prequential.models import MODELS, build, find_factory, is_package_model, name_of, standardise_weights, summary_of
 from prequential.models.deit import Block, deit, deit_tiny
 from prequential.models.mnistnet import mnistnet
@@ -412,9 +412,9 @@ def test_training_draws_only_if_asked_to(
 ) -> None:
     model = make(GREY, 3, **setting)
     for mode, drew in ((True, draws), (False, False)):
-        with DrawDetector(torch.device("cpu")) as detector:
+        with noting_draws(torch.device("cpu")) as drew_on:
             model.train(mode)(torch.zeros(2, *GREY))
-        assert detector.drew == (frozenset({"cpu"}) if drew else frozenset())
+        assert drew_on == (frozenset({"cpu"}) if drew else frozenset())
 
 
 def test_attention_is_counted() -> None:

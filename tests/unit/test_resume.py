@@ -26,6 +26,7 @@ from prequential.learn.environment import environment
 from prequential.lock import DirectoryLock
 from prequential.methods import Method
 from prequential.runs import session
+from prequential.runs.live import DIED, status_of
 from prequential.runs.progress import Progress
 from prequential.runs.record import ARRAYS, Record
 
@@ -448,6 +449,21 @@ def test_the_command_line_encodes_and_decodes(tmp_path: Path, capsys: pytest.Cap
         assert complaint in err
         assert err.count("\n") == 1
     assert not Path(new).exists()
+
+
+def test_a_directory_tells_how_its_run_stands(tmp_path: Path) -> None:
+    record = pq.run(tiny, blobs(16), METHOD, seed=0)
+    for status in ("finished", "diverged", "pruned", "stopped", "failed"):
+        path = tmp_path / status
+        replace(record, status=status).save(path)
+        assert status_of(path, status) == status
+        assert status_of(path, "running") == status, "it ended after its record was read"
+        with DirectoryLock(path):
+            assert status_of(path, status) == ("running" if status in ("stopped", "failed") else status), "resumed"
+    replace(record, status="running").save(tmp_path / "killed")
+    assert status_of(tmp_path / "killed", "running") == DIED
+    with DirectoryLock(tmp_path / "killed"):
+        assert status_of(tmp_path / "killed", "running") == "running"
 
 
 def test_five_kills_change_nothing(tmp_path: Path) -> None:

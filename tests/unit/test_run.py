@@ -383,8 +383,8 @@ class Listed(MethodDefaults):
 @pytest.mark.parametrize(
     ("events", "complaint"),
     [
-        ([Predict(32, 50)], r"predicts \[32, 50\), but the next label is 0 of 50"),
-        ([Predict(0, 50), Predict(0, 50)], r"predicts \[0, 50\), but the next label is 50 of 50"),
+        ([Predict(32, 50)], r"predicts \[32, 50\), but the next label to predict is 0 of 50"),
+        ([Predict(0, 50), Predict(0, 50)], r"predicts \[0, 50\), but the next label to predict is 50 of 50"),
         ([Predict(0, 8)], "the plan ends at label 8 of 50"),
         ([], "the plan ends at label 0 of 50"),
         ([Train(np.arange(8))], r"only \[0, 0\) is revealed"),

@@ -14,14 +14,13 @@ import pytest
 import prequential as pq
 from prequential.cli import main
 from prequential.errors import PreqWarning
-from prequential.learn.recipe import Recipe
+from prequential.learn.recipe import SHARED, VECTORS, Recipe
 from prequential.runs.directory import MemberDirectory, RunDirectory
 from prequential.runs.record import Record
-from prequential.stack.recipe import SHARED, VECTORS
 from prequential.sweeps import LogUniform, SweepInterrupted
 from prequential.sweeps.ledger import Ledger
 from prequential.sweeps.spaces import Resolved
-from prequential.sweeps.stacking import MAY_DIFFER, leave_stack
+from prequential.sweeps.stacking import leave_stack
 from prequential.sweeps.trials import Outcome, Trial
 
 from ..conftest import blobs
@@ -160,7 +159,6 @@ def test_trials_whose_process_died_come_back_together_and_then_alone(tmp_path: P
 
 def test_every_setting_of_a_recipe_is_shared_or_a_vector() -> None:
     assert {*SHARED, *VECTORS} == set(Recipe.__dataclass_fields__)
-    assert MAY_DIFFER == VECTORS
 
 
 def test_kills_at_random_moments_change_nothing(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

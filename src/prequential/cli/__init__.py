@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from textwrap import fill
 from typing import TextIO
 
 from prequential import __version__
@@ -29,34 +30,21 @@ COMMANDS = {
     "pareto": "what runs reached for what they cost: codelength against FLOPs",
 }
 
-_HOMES = {
-    "run": ("prequential.cli.run", "main_run"),
-    "encode": ("prequential.cli.code", "main_encode"),
-    "decode": ("prequential.cli.code", "main_decode"),
-    "verify": ("prequential.cli.verify", "main_verify"),
-    "plan": ("prequential.cli.plan", "main_plan"),
-    "models": ("prequential.cli.listing", "main_models"),
-    "data": ("prequential.cli.data", "main_data"),
-    "presets": ("prequential.cli.listing", "main_presets"),
-    "sweep": ("prequential.cli.sweep", "main_sweep"),
-    "watch": ("prequential.cli.watch", "main_watch"),
-    "compare": ("prequential.cli.compare", "main_compare"),
-    "plot": ("prequential.cli.plot", "main_plot"),
-    "report": ("prequential.cli.report", "main_report"),
-    "pareto": ("prequential.cli.pareto", "main_pareto"),
-}
+_HOMES = {"encode": "code", "decode": "code", "models": "listing", "presets": "listing"}
+"""The modules of commands that do not have one of their own name."""
 
 HELP = f"""preq {__version__}: the description length of labelled data under neural networks
 
 usage: preq COMMAND ...
 
-{chr(10).join(f"  {name:<8} {what}" for name, what in COMMANDS.items())}
+{chr(10).join(fill(f"  {name:<8} {what}", 80, subsequent_indent=" " * 11) for name, what in COMMANDS.items())}
 
 start here:
-  preq run mnist lenet                        MNIST by 8 replay streams, about a minute
-  preq run mnist nets.py:make_net             your own model: a function that returns an nn.Module
-  preq run csv:table.csv mlp2 --label class   your own data; also folder:, npz: and hf:
-  preq compare runs                           which of the runs kept by --out is best, and how surely
+  preq run mnist lenet                        MNIST, in about a minute
+  preq run mnist nets.py:make_net             your own model, in a file
+  preq run csv:table.csv mlp2 --label class   your own data; folder:, npz: too
+  preq run mnist lenet --method file.py:Mine  your own method
+  preq compare runs                           which run is best, and how surely
   preq COMMAND --help                         every setting, with its default
 """
 
@@ -119,6 +107,6 @@ def _dispatch(arguments: list[str]) -> int:
     command, rest = arguments[0], arguments[1:]
     if command not in COMMANDS:
         raise unknown_name("command", command, COMMANDS)
-    module, function = _HOMES[command]
-    main_of_command: Callable[[list[str]], int] = getattr(importlib.import_module(module), function)
+    module = importlib.import_module(f"prequential.cli.{_HOMES.get(command, command)}")
+    main_of_command: Callable[[list[str]], int] = getattr(module, f"main_{command}")
     return main_of_command(rest)

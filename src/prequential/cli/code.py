@@ -2,7 +2,6 @@
 
 import io
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,8 @@ import numpy as np
 import tyro
 
 from prequential.cli.job import JobFlags, job_from
-from prequential.cli.parse import UNSET, PathText, Word, default, parse
+from prequential.cli.parse import UNSET, JsonFlag, PathText, Word, default, flag_group, parse
+from prequential.cli.settings import parse_settings
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
 from prequential.files import write_atomically, writing
@@ -21,39 +21,51 @@ if TYPE_CHECKING:
 Output = Annotated[str, tyro.conf.arg(metavar="FILE", aliases=("-o",))]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Encode(JobFlags):
+@flag_group("output")
+class Encode(JobFlags, JsonFlag):
     """Run as preq run does and write the labels as a bitstream, from which preq decode gets them back."""
 
     output: Output
     """The file to write, such as labels.preq."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decode(SourceFlags):
+@flag_group("model")
+class OwnFlags:
+    """Code of the user's own, which is never imported because a file names it."""
+
+    model: Annotated[Word, UNSET] = None
+    """The model, where it is your own: no code is imported because a file names it."""
+    method: Annotated[Word, UNSET] = None
+    """The method, where it is your own, as file.py:Class."""
+
+
+@flag_group("data")
+class DecodedFlags(SourceFlags):
+    """The inputs."""
+
+    data: Annotated[Word, UNSET] = None
+    """The data set whose inputs were encoded; its labels are not looked at."""
+    inputs: Annotated[PathText, UNSET] = None
+    """Or the inputs themselves, a .npy file in sequence order."""
+    original_order: Annotated[bool, UNSET] = False
+    """Write the labels in the publisher's order instead of the sequence's (of those that were coded)."""
+
+
+@flag_group()
+class Decode(DecodedFlags, OwnFlags):
     """Get labels back from a bitstream and the inputs: the model learns them as it decodes."""
 
     bitstream: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="BITSTREAM")]
     """What preq encode wrote."""
     output: Output
     """Where the labels go, a .npy file."""
-    data: Annotated[Word, UNSET] = None
-    """The data set whose inputs were encoded; its labels are not looked at."""
-    inputs: Annotated[PathText, UNSET] = None
-    """Or the inputs themselves, a .npy file in sequence order."""
-    model: Annotated[Word, UNSET] = None
-    """The model, where it is your own: no code is imported because a file names it."""
     device: Annotated[Word, default("the encoder's")] = None
     """Where to decode."""
-    original_order: Annotated[bool, UNSET] = False
-    """Write the labels in the publisher's order instead of the sequence's (of those that were coded)."""
 
 
 def main_encode(arguments: list[str]) -> int:
     """Parse, encode, print."""
-    flags = parse(Encode, "encode", arguments)
+    flags = parse_settings(Encode, "encode", arguments)
     job, output = job_from(flags), _new_file(flags.output)
     from prequential.cli.show import ProgressBar
     from prequential.runs.codec import encode
@@ -83,8 +95,8 @@ def main_decode(arguments: list[str]) -> int:
 
     header = checked(Container.from_bytes(content, flags.bitstream).header)
     data = _inputs(flags, header)
-    with ProgressBar(method_from_settings(header["method"]), len(data), plan_seed=0) as bar:
-        labels = decode(content, data, flags.model, device=flags.device, listeners=[bar])
+    with ProgressBar(method_from_settings(header["method"], flags.method), len(data), plan_seed=0) as bar:
+        labels = decode(content, data, flags.model, method=flags.method, device=flags.device, listeners=[bar])
     if flags.original_order:
         if data.source_rows is None:
             raise PreqError(f"'{data.name}' is stored in sequence order and knows no other; leave --original-order out")

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from prequential.cli.parse import Count, Number, Text, Whole, default
-from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
+from prequential.cli.parse import Count, Number, Text, Whole, default, flag_group
+from prequential.cli.settings import SettingFlags
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
 from prequential.learn.execution import Execution
@@ -18,20 +18,32 @@ if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobFlags(SourceFlags, RecipeFlags, MethodFlags):
-    """Data, model, and everything that decides a run."""
+@flag_group("model")
+class ModelFlags:
+    """The model."""
 
-    data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
-    """A data set (see preq data), or your own: folder:PATH, csv:PATH, npz:PATH, hf:NAME, prepared:DIR."""
     model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
     """A model (see preq models), or your own as package.module:factory or file.py:factory."""
-    length: Annotated[Count, default("all")] = None
-    """Take the first N examples of the ordered whole."""
     width: Annotated[Number, default(1.0)] = None
     """Scale the model's layers."""
     seed: Whole = 0
     """Initialisation, dropout, augmentation, perturbation."""
+
+
+@flag_group("data")
+class DataFlags(SourceFlags):
+    """The data."""
+
+    data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
+    """A data set (see preq data), or your own: folder:PATH, csv:PATH, npz:PATH, hf:NAME, prepared:DIR."""
+    length: Annotated[Count, default("all")] = None
+    """Take the first N examples of the ordered whole."""
+
+
+@flag_group("machine")
+class MachineFlags:
+    """What computes."""
+
     device: Text = "cpu"
     """cpu, cuda, cuda:1, ..."""
     engine: Text = "auto"
@@ -40,6 +52,23 @@ class JobFlags(SourceFlags, RecipeFlags, MethodFlags):
     """fp32, bf16 (networks compute in bfloat16), or auto: bf16 for the graph engine on a GPU."""
     threads: Text = "auto"
     """CPU threads; auto measures which number is fastest."""
+
+    @property
+    def execution(self) -> Execution:
+        """Engine and precision."""
+        return Execution(engine=self.engine, precision=self.precision)
+
+    @property
+    def num_threads(self) -> int | str:
+        """As `run` takes them."""
+        if self.threads != "auto" and not self.threads.isdecimal():
+            raise PreqError(f"--threads must be auto or a whole number, got '{self.threads}'")
+        return self.threads if self.threads == "auto" else int(self.threads)
+
+
+@flag_group()
+class JobFlags(DataFlags, ModelFlags, SettingFlags, MachineFlags):
+    """Data, model, and everything that decides a run."""
 
 
 @dataclass(frozen=True)
@@ -64,18 +93,16 @@ class Job:
             "plan_seed": flags.plan_seed,
             "width": 1.0 if flags.width is None else flags.width,
             "device": flags.device,
-            "execution": Execution(engine=flags.engine, precision=flags.precision),
-            "threads": flags.threads if flags.threads == "auto" else int(flags.threads),
+            "execution": flags.execution,
+            "threads": flags.num_threads,
         }
 
 
 def job_from(flags: JobFlags) -> Job:
     """The job the flags describe, checked as far as that needs no data."""
     preset = find_preset(flags.preset, data_name(flags.data, flags.data_dir), flags.model)
-    method, recipe = method_from(flags, preset), recipe_from(preset, flags)
-    if flags.threads != "auto" and not flags.threads.isdecimal():
-        raise PreqError(f"--threads must be auto or a whole number, got '{flags.threads}'")
-    return Job(flags, method, recipe)
+    flags.num_threads  # noqa: B018  # a mistake is told before any data is read
+    return Job(flags, *flags.chosen(preset))
 
 
 def data_name(data: str, data_dir: str | None) -> str:

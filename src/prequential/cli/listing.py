@@ -40,7 +40,7 @@ def main_models(arguments: list[str]) -> int:
     flags = parse(ModelFlags, "models", arguments)
     import torch
 
-    from prequential.learn.flops import cost_per_example
+    from prequential.learn.estimate import cost_per_example
     from prequential.models import MODELS, build, summary_of
 
     data = flags.load(flags.data)

@@ -1,4 +1,8 @@
-"""Arguments through tyro, its errors on one line."""
+"""Arguments through tyro, its help in groups, its errors on one line.
+
+A command is a class of flags (`flag_group`), a flag's help the docstring below its field. The flags of a class stand
+under its heading, before those of the same heading that it inherits.
+"""
 
 import contextlib
 import inspect
@@ -7,38 +11,50 @@ import re
 import shutil
 import sys
 import textwrap
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass
+from functools import partial
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_type_hints
 
 import tyro
 from tyro.constructors import PrimitiveConstructorSpec
 
 from prequential.errors import PreqError
+from prequential.settings import meanings
 
 Parsed = TypeVar("Parsed")
 DESCRIPTION = "DESCRIPTION"
 """Where the description goes in a help text: tyro would join its lines."""
+GROUPS = ("", "data", "model", "method", "training", "sweep", "output", "machine")
+"""The headings of a help text, in order; flags without one come first."""
+GIVEN = "given"
+"""The field that holds which of a command's generated flags were given."""
+Generated = tuple[str, Any, Any]
+"""A flag that no class defines: its name, its type as tyro takes it, and its default."""
 WIDEST = 100
 """Columns beyond which a line of text is hard to read, however wide the terminal is."""
 
 
-def _value(kind: type[int] | type[float] | type[str], metavar: str) -> PrimitiveConstructorSpec[Any]:
-    def read(texts: list[str]) -> int | float | str:
-        try:
-            return kind(texts[0])
-        except ValueError:
-            wanted = "a whole number" if kind is int else "a number"
-            raise ValueError(f"{wanted} is needed, got '{texts[0]}'") from None
-
+def _type(read: Callable[[list[str]], Any], metavar: str) -> PrimitiveConstructorSpec[Any]:
+    several = metavar.endswith("...")
     return PrimitiveConstructorSpec(
-        nargs=1,
+        nargs="*" if several else 1,
         metavar=metavar,
         instance_from_str=read,
-        is_instance=lambda value: value is None or isinstance(value, int | float | str),
-        str_from_instance=lambda value: [f"{value}"],
+        is_instance=lambda value: value is None or isinstance(value, int | float | str | tuple),
+        str_from_instance=lambda value: [f"{item}" for item in (value or () if several else (value,))],
     )
 
 
-def _read_positions(texts: list[str]) -> tuple[int, ...]:
+def _number(kind: type[int] | type[float], texts: list[str]) -> float:
+    try:
+        return kind(texts[0])
+    except ValueError:
+        wanted = "a whole number" if kind is int else "a number"
+        raise ValueError(f"{wanted} is needed, got '{texts[0]}'") from None
+
+
+def _positions(texts: list[str]) -> tuple[int, ...]:
     parts = [part for text in texts for part in text.split(",") if part]
     for part in parts:
         if not part.isdigit():
@@ -46,33 +62,28 @@ def _read_positions(texts: list[str]) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-Whole = Annotated[int, _value(int, "N")]
-Real = Annotated[float, _value(float, "X")]
-Text = Annotated[str, _value(str, "NAME")]
-Count = Annotated[int | None, _value(int, "N")]
-Number = Annotated[float | None, _value(float, "X")]
-Word = Annotated[str | None, _value(str, "NAME")]
-Positions = Annotated[
-    tuple[int, ...] | None,
-    PrimitiveConstructorSpec(
-        nargs="*",
-        metavar="N ...",
-        instance_from_str=_read_positions,
-        is_instance=lambda value: value is None or isinstance(value, tuple),
-        str_from_instance=lambda value: [f"{item}" for item in value or ()],
-    ),
-]
-Words = Annotated[
-    tuple[str, ...] | None,
-    PrimitiveConstructorSpec(
-        nargs="*",
-        metavar="NAME ...",
-        instance_from_str=lambda texts: tuple(texts),
-        is_instance=lambda value: value is None or isinstance(value, tuple),
-        str_from_instance=lambda value: list(value or ()),
-    ),
-]
-PathText = Annotated[str | None, _value(str, "PATH")]
+Whole = Annotated[int, _type(partial(_number, int), "N")]
+Real = Annotated[float, _type(partial(_number, float), "X")]
+Text = Annotated[str, _type("".join, "NAME")]
+Count = Annotated[int | None, _type(partial(_number, int), "N")]
+Number = Annotated[float | None, _type(partial(_number, float), "X")]
+Word = Annotated[str | None, _type("".join, "NAME")]
+PathText = Annotated[str | None, _type("".join, "PATH")]
+Positions = Annotated[tuple[int, ...] | None, _type(_positions, "N ...")]
+Words = Annotated[tuple[str, ...] | None, _type(tuple, "NAME ...")]
+TYPES = {int: Count, float: Number, str: Word, tuple[int, ...]: Positions, tuple[str, ...]: Words}
+"""What a flag of a setting of that type is parsed as; it is None where it is not given."""
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def flag_group(group: str = "") -> Callable[[type[Parsed]], type[Parsed]]:
+    """Make a class of flags, which stand under that heading."""
+
+    def made(kind: type[Parsed]) -> type[Parsed]:
+        kind.GROUP = group  # type: ignore[attr-defined]
+        return dataclass(frozen=True, kw_only=True)(kind)
+
+    return made
 
 
 def default(value: object) -> Any:
@@ -86,6 +97,14 @@ def default(value: object) -> Any:
 
 
 UNSET = tyro.conf.arg(help_behavior_hint="")
+
+
+@flag_group("output")
+class JsonFlag:
+    """For programs that read what a command prints."""
+
+    json: Annotated[bool, UNSET] = False
+    """Print one JSON object and nothing else."""
 
 
 class _Held(io.TextIOWrapper):
@@ -104,13 +123,18 @@ class _Held(io.TextIOWrapper):
         return self.read()
 
 
-def parse(kind: type[Parsed], command: str, arguments: list[str]) -> Parsed:
-    """The arguments as an instance of a settings class; a mistake is one line, not a box."""
+def parse(
+    kind: type[Parsed], command: str, arguments: list[str], generated: Mapping[str, Sequence[Generated]] | None = None
+) -> Parsed:
+    """The arguments as an instance of a class of flags; a mistake is one line, not a box.
+
+    Of `generated` flags, which come by heading, the field `given` of the class gets those that were given.
+    """
     mistake, shown = io.StringIO(), _Held()
     try:
         with contextlib.redirect_stderr(mistake), contextlib.redirect_stdout(shown):
-            return tyro.cli(
-                kind,
+            parsed: Any = tyro.cli(
+                _grouped(kind, generated or {}),
                 args=arguments,
                 prog=f"preq {command}",
                 description=DESCRIPTION,
@@ -118,10 +142,51 @@ def parse(kind: type[Parsed], command: str, arguments: list[str]) -> Parsed:
             )
     except SystemExit as stop:
         if not stop.code:
-            text = described(kind.__doc__ or "", shutil.get_terminal_size().columns)
-            print(shown.text().replace(DESCRIPTION, text), end="", flush=True)
+            usage, _, rest = shown.text().partition("\n")
+            text = described(kind.__doc__ or "", width := shutil.get_terminal_size().columns)
+            print(_fill(usage, width, later="  "), rest.replace(DESCRIPTION, text), sep="\n", end="", flush=True)
             raise
         raise PreqError(one_line(mistake.getvalue(), command)) from None
+    values = {name: value for group in vars(parsed).values() for name, value in vars(group).items()}
+    if generated:
+        names = [name for those in generated.values() for name, *_ in those]
+        asked = {name: values.pop(name) for name in names}
+        values[GIVEN] = {name: value for name, value in asked.items() if value is not None and value is not False}
+    return kind(**values)
+
+
+def _grouped(kind: type, generated: Mapping[str, Sequence[Generated]]) -> type:
+    """The flags of a class as tyro takes them in groups: a class of classes, one for each heading."""
+    hints, help_of = get_type_hints(kind, include_extras=True), meanings(kind)
+    left = {each.name: each for each in fields(kind) if each.name != GIVEN}
+    groups: dict[str, list[Generated]] = {group: [] for group in GROUPS}
+    for owner in kind.__mro__:
+        for name in [name for name in vars(owner).get("__annotations__", {}) if name in left]:
+            group = vars(owner).get("GROUP", "")
+            told = tyro.conf.arg(help=help_of.get(name))
+            groups[group].append((name, Annotated[hints[name], told], left.pop(name).default))
+    for group, more in generated.items():
+        groups[group] += more
+    return make_dataclass(
+        kind.__name__,
+        [
+            (f"group_{group}", Annotated[_flags_class(those), tyro.conf.arg(name=group, help="")])
+            for group, those in groups.items()
+            if those
+        ],
+    )
+
+
+def _flags_class(those: Sequence[Generated]) -> Any:
+    """A class with these flags, whose names are not prefixed by that of their group."""
+    return make_dataclass(
+        "Flags",
+        [
+            (name, Annotated[hint, tyro.conf.OmitArgPrefixes], field(default=default))
+            for name, hint, default in those  # a default that is missing makes a flag that is required
+        ],
+        kw_only=True,
+    )
 
 
 def described(text: str, width: int) -> str:
@@ -142,18 +207,18 @@ def described(text: str, width: int) -> str:
 
 def _wrapped(paragraph: str, width: int) -> str:
     """Lines of a width: of plain text, of a list whose items begin with a hyphen, or the one line of an example."""
-
-    def fill(words: str, first: str = "", later: str = "") -> str:
-        return textwrap.fill(
-            " ".join(words.split()), width, initial_indent=first, subsequent_indent=later,
-            break_long_words=False, break_on_hyphens=False,
-        )  # fmt: skip
-
     if re.fullmatch("`[^`]*`", paragraph):
         return f"  {paragraph.strip('`')}"
     if paragraph.startswith("- "):
-        return "\n".join(fill(item, "  ", "      ") for item in re.split(r"(?:^|\n)- ", paragraph)[1:])
-    return fill(paragraph)
+        return "\n".join(_fill(item, width, "  ", "      ") for item in re.split(r"(?:^|\n)- ", paragraph)[1:])
+    return _fill(paragraph, width)
+
+
+def _fill(words: str, width: int, first: str = "", later: str = "") -> str:
+    return textwrap.fill(
+        " ".join(words.split()), width, initial_indent=first, subsequent_indent=later,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
 
 
 def one_line(box: str, command: str) -> str:

@@ -1,13 +1,15 @@
 """`preq plan`: what a method would do."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
-from prequential.cli.job import data_name
-from prequential.cli.parse import UNSET, Count, Real, Text, Whole, Word, default, parse
-from prequential.cli.settings import MethodFlags, RecipeFlags, method_from, recipe_from
+import tyro
+
+from prequential.cli.job import MachineFlags, data_name
+from prequential.cli.parse import UNSET, Count, JsonFlag, Real, Whole, Word, default, flag_group
+from prequential.cli.settings import SettingFlags, parse_settings
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError, require_count
 from prequential.events import Calibrate, Event, Predict, Train
@@ -19,49 +21,60 @@ if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanFlags(SourceFlags, RecipeFlags, MethodFlags):
-    """List, count and check the events of a method. With --data and --model also their cost: FLOPs, and the time it
-    would take on this device, from a few steps that are measured.
+@flag_group("data")
+class PlanDataFlags(SourceFlags):
+    """The data, if any."""
 
-    `preq plan --method ci-fs --length 60000`
-    """
-
-    data: Annotated[Word, UNSET] = None
+    data: Annotated[tyro.conf.Positional[Word], tyro.conf.arg(metavar="DATA"), UNSET] = None
     """The data set; its length is taken unless --length is given."""
-    model: Annotated[Word, UNSET] = None
-    """The model whose cost is estimated."""
-    width: Real = 1.0
-    """Scale the model's layers."""
-    device: Text = "cpu"
-    """Where the time is measured: cpu, cuda, cuda:1, ..."""
-    engine: Text = "auto"
-    """eager, graph, or auto, as preq run takes it; nothing is compiled, which would make long runs faster."""
-    precision: Text = "auto"
-    """fp32, bf16 or auto, as preq run takes it."""
+    data_by_flag: Annotated[Word, tyro.conf.arg(name="data"), UNSET] = None
+    """The same as DATA."""
     length: Annotated[Count, default("60000, or the data's")] = None
     """Labels in the sequence."""
+
+
+@flag_group("model")
+class PlanModelFlags:
+    """The model, if any."""
+
+    model: Annotated[tyro.conf.Positional[Word], tyro.conf.arg(metavar="MODEL"), UNSET] = None
+    """The model whose cost is estimated."""
+    model_by_flag: Annotated[Word, tyro.conf.arg(name="model"), UNSET] = None
+    """The same as MODEL."""
+    width: Real = 1.0
+    """Scale the model's layers."""
+
+
+@flag_group("output")
+class PlanFlags(PlanDataFlags, PlanModelFlags, SettingFlags, MachineFlags, JsonFlag):
+    """List, count and check the events of a method. With data and a model also their cost: FLOPs, and the time it
+    would take on this device, from a few steps that are measured (nothing is compiled, which makes long runs faster).
+
+    `preq plan --method ci-fs --length 60000`
+
+    `preq plan mnist lenet`
+    """
+
     events: Whole = 12
     """How many events to list."""
     heldout: Annotated[bool, UNSET] = False
     """Include the closing stage and the evaluation on held-out data."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
 def main_plan(arguments: list[str]) -> int:
     """Parse, check, print."""
-    flags = parse(PlanFlags, "plan", arguments)
+    flags = _together(parse_settings(PlanFlags, "plan", arguments))
     require_count("--events", flags.events, at_least=0)
     if (flags.model is None) != (flags.data is None):
         raise PreqError("a cost needs both --model and --data; give the other too, or leave both out")
     preset = find_preset(flags.preset, data_name(flags.data or "", flags.data_dir), flags.model or "")
     data = None if flags.data is None else flags.load(flags.data, flags.length)
     length = flags.length if flags.length is not None else 60_000 if data is None else len(data)
-    plan = Plan(method_from(flags, preset), length, flags.plan_seed, heldout=flags.heldout)
+    method, recipe = flags.chosen(preset)
+    plan = Plan(method, length, flags.plan_seed, heldout=flags.heldout)
     plan.check()
     counts = plan.counts()
-    cost = {} if data is None else _cost(flags, plan, data, recipe_from(preset, flags))
+    cost = {} if data is None else _cost(flags, plan, data, recipe)
     if flags.json:
         facts = {"method": plan.method.name, "length": plan.length, "plan_seed": plan.seed, "digest": plan.digest()}
         print(json.dumps(facts | {"prequential": plan.method.prequential, "causal": True} | asdict(counts) | cost))
@@ -90,11 +103,20 @@ def main_plan(arguments: list[str]) -> int:
     return 0
 
 
+def _together(flags: PlanFlags) -> PlanFlags:
+    """Data and model, whether they were given by place or by flag; twice is a mistake."""
+    for name in ("data", "model"):
+        by_flag = getattr(flags, f"{name}_by_flag")
+        if by_flag is not None and getattr(flags, name) is not None:
+            raise PreqError(f"{name} was given twice, {getattr(flags, name)} and --{name} {by_flag}; keep one")
+        flags = replace(flags, **{name: by_flag or getattr(flags, name)})
+    return flags
+
+
 def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) -> dict[str, Any]:
     """What the plan costs with this model on this device."""
     from prequential.learn.environment import find_num_threads, num_threads
     from prequential.learn.estimate import estimate
-    from prequential.learn.execution import Execution
     from prequential.runs.session import make_session
 
     assert flags.model is not None
@@ -107,9 +129,9 @@ def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) 
         plan_seed=plan.seed,
         width=flags.width,
         device=flags.device,
-        execution=Execution(engine=flags.engine, precision=flags.precision, compiled=False),
+        execution=replace(flags.execution, compiled=False),
     )
-    with num_threads(find_num_threads("auto", session.learner)):
+    with num_threads(find_num_threads(flags.num_threads, session.learner)):
         found = estimate(plan, session.learner)
     flops: dict[str, Any] = found.flops or {"code": None, "heldout": 0.0}
     return {

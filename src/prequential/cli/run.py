@@ -3,45 +3,52 @@
 import json
 import math
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import JobFlags, job_from
-from prequential.cli.parse import UNSET, PathText, Real, Word, default, parse
+from prequential.cli.parse import UNSET, JsonFlag, PathText, Real, Word, default, flag_group
+from prequential.cli.settings import parse_settings
 from prequential.errors import PreqError, unknown_name
 from prequential.report.curve import plot_curve, require_picture_path
 from prequential.runs.record import Record, require_no_run
 from prequential.trackers import track, tracker_names
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run(JobFlags):
+@flag_group("machine")
+class RunMachineFlags:
+    """How one run is computed."""
+
+    deterministic: Annotated[bool, UNSET] = False
+    """Make a GPU give the same bits each time, so that preq verify can prove the run. A CPU always does."""
+    compile: Annotated[Word, default("auto")] = None
+    """Fuse the network's kernels, which takes half a minute: yes, no, or auto: for long runs on a GPU."""
+
+
+@flag_group("output")
+class Run(JobFlags, RunMachineFlags, JsonFlag):
     """Learn a data set from front to back, predicting each label before learning from it, and print the
     description length of the labels given the inputs. `preq run mnist lenet` needs no flag."""
 
     out: Annotated[PathText, UNSET] = None
     """Keep the record, and checkpoints on the way, in this directory."""
+    name: Annotated[Word, default("the directory's")] = None
+    """What tables, plots and reports call the run."""
     resume: Annotated[bool, UNSET] = False
     """Go on with the run in --out from its last checkpoint, or begin it; a finished one is printed at once."""
     checkpoint_seconds: Real = 60.0
     """How often the state is saved into --out."""
-    deterministic: Annotated[bool, UNSET] = False
-    """Make a GPU give the same bits each time, so that preq verify can prove the run. A CPU always does."""
-    compile: Annotated[Word, default("auto")] = None
-    """Fuse the network's kernels, which takes half a minute: yes, no, or auto: for long runs on a GPU."""
     track: Annotated[Word, UNSET] = None
     """Tell a tracker how it goes: tensorboard, wandb or mlflow, or several with commas between; needs --out."""
     picture: Annotated[PathText, UNSET] = None
     """Draw the codelength curve into this file (png, svg or pdf)."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
 def main_run(arguments: list[str]) -> int:
     """Parse, run, print."""
-    flags = parse(Run, "run", arguments)
+    flags = parse_settings(Run, "run", arguments)
     job = job_from(flags)
     if flags.resume and flags.out is None:
         raise PreqError("--resume needs the directory of the run; give --out")
@@ -71,6 +78,7 @@ def main_run(arguments: list[str]) -> int:
                 data,
                 **arguments_of_run,
                 out=flags.out,
+                name=flags.name,
                 resume=flags.resume,
                 checkpoint_seconds=flags.checkpoint_seconds,
                 listeners=[bar, *trackers],

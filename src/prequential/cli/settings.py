@@ -1,162 +1,190 @@
-"""Flags shared by commands, and the way from flags to a method and a recipe."""
+"""Flags of methods and recipe, made from their settings, and the way from flags to a method and a recipe."""
 
-from dataclasses import dataclass, fields, replace
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Annotated, Any
 
-from prequential.cli.parse import UNSET, Count, Number, Positions, Text, Whole, Word, Words, default
-from prequential.errors import PreqError, unknown_name
+import tyro
+
+from prequential.cli.parse import TYPES, UNSET, Generated, Parsed, Text, Whole, default, flag_group, parse
+from prequential.errors import PreqError
 from prequential.learn.recipe import Recipe
-from prequential.methods import AGE_LAWS, METHODS, ChunksFineTuned, FullDataset, Method, ReplayStreams, age_law
+from prequential.methods import METHODS, Method
+from prequential.methods.rebuild import OWN, find_method
 from prequential.presets import Preset
+from prequential.settings import Described, described, meanings, without_none
 
-METHOD_FLAGS = {
-    "streams": ("num_streams", "num_replays"),
-    "batch_size": ("batch_size",),
-    "first_block": ("first_block",),
-    "min_steps": ("min_steps",),
-    "capacity": ("capacity",),
-    "replacement": ("replacement",),
-    "split_points": ("split_points",),
-    "epochs": ("epochs",),
-    "shrink": ("shrink",),
-    "perturb": ("perturb",),
-    "age_law": ("age_law",),
-    "no_calibration": ("calibrate",),
-}
-"""Flag → the setting it is in the methods that have it."""
-
-RECIPE_FLAGS = {
-    "optimizer": "optimizer",
-    "lr": "learning_rate",
-    "full_rate_steps": "full_rate_steps",
-    "eps": "eps",
-    "weight_decay": "weight_decay",
-    "momentum": "momentum",
-    "ema": "ema_step_size",
-    "label_smoothing": "label_smoothing",
-    "batch_statistics": "batch_statistics",
-    "augment": "augment",
-    "average_views": "average_views",
-}
+DEFAULT = next(iter(METHODS))
+_METHODS = ", ".join(f"{name} ({getattr(kind, 'about', kind.title)})" for name, kind in METHODS.items())
 
 
-DEFAULT = Recipe()
+@dataclass(frozen=True)
+class Home:
+    """A setting that a flag gives, or a part of one."""
+
+    owner: Any
+    """The class that has it."""
+    setting: Described
+    kind: Any
+    hint: str
+    """Of its default."""
+    meaning: str
+    parameter: str = ""
+    """What of `make` it is, where the setting has parts."""
+
+    @property
+    def name(self) -> str:
+        """What the owner is called."""
+        return getattr(self.owner, "name", "recipe")
 
 
-@dataclass(frozen=True, kw_only=True)
-class MethodFlags:
-    """What decides a plan."""
+@dataclass(frozen=True)
+class SettingFlag:
+    """A flag, and the setting it is in each class that has it."""
 
-    method: Text = "mi-rs"
-    """mi-rs (replay streams), mi-rb (buffer), ci-fs (chunks from scratch), ci-cf (fine-tuned) or erm (no code)."""
+    name: str
+    homes: tuple[Home, ...]
+
+    @property
+    def as_typed(self) -> str:
+        """As it is written on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def rank(self) -> int:
+        """Those that people look at come first."""
+        terms = self.homes[0].setting.terms
+        return 0 if terms.role else 1 if terms.short else 2
+
+    def home(self, owner: type) -> Home | None:
+        """The setting it is in a class, if any."""
+        return next((home for home in self.homes if home.owner is owner), None)
+
+    def for_tyro(self, num_owners: int) -> Generated:
+        """As it is parsed, with its default and its meaning; both say whose they are where classes differ."""
+        first, meant = self.homes[0], {home.meaning: "" for home in self.homes}
+        for text in meant:
+            names = [home.name for home in self.homes if home.meaning == text]
+            lowered = f"{text[:1].lower()}{text[1:]}" if text[1:2].islower() else text
+            meant[text] = text if len(names) == num_owners else f"{', '.join(names)}: {lowered}"
+        others = [f"{home.name} {home.hint}" for home in self.homes if home.hint != first.hint]
+        hint = default(", ".join([first.hint, *others])) if first.hint else UNSET
+        kind = bool if first.kind is bool else TYPES[first.kind]
+        told = tyro.conf.arg(help=" ".join(meant.values()))
+        return self.name, Annotated[kind, hint, told], False if kind is bool else None
+
+
+@cache
+def setting_flags(*owners: type) -> dict[str, SettingFlag]:
+    """The flags of classes of settings, by name; a setting of a type that no flag can give has none.
+
+    Example:
+        >>> [(home.name, home.setting.name) for home in setting_flags(*METHODS.values())["streams"].homes]
+        [('mi-rs', 'num_streams'), ('mi-rb', 'num_replays')]
+    """
+    homes: dict[str, list[Home]] = {}
+    for owner in owners:
+        for each in described(owner).values():
+            flag, terms = (each.terms.flag or each.name).replace("-", "_"), each.terms
+            text = " ".join(meanings(owner).get(each.name, "").split("\n\n")[0].split())
+            for part, (parameter, meaning) in terms.parts.items():
+                made_of = inspect.signature(terms.make or dict).parameters[parameter]
+                home = Home(owner, each, without_none(made_of.annotation), _hint(made_of.default), meaning, parameter)
+                homes.setdefault(part, []).append(home)
+            if each.kind is bool:
+                name, meaning = (f"no_{flag}", terms.off or f"Without: {text}") if each.default else (flag, text)
+                homes.setdefault(name, []).append(Home(owner, each, bool, "", meaning))
+            elif each.kind in TYPES:
+                homes.setdefault(flag, []).append(Home(owner, each, each.kind, terms.hint or _hint(each.default), text))
+    flags = [SettingFlag(name, tuple(found)) for name, found in homes.items()]
+    return {flag.name: flag for flag in sorted(flags, key=lambda flag: flag.rank)}
+
+
+def _hint(default: Any) -> str:
+    return "" if default is None else f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def given_settings(given: Mapping[str, Any], owner: Any, flags: Mapping[str, SettingFlag]) -> dict[str, Any]:
+    """What the flags that were given mean for a class; one that it does not have is a mistake."""
+    settings: dict[str, Any] = {}
+    parts: dict[str, dict[str, Any]] = {}
+    for name, value in given.items():
+        if name not in flags:
+            continue
+        if (home := flags[name].home(owner)) is None:
+            belongs = ", ".join(home.name for home in flags[name].homes)
+            raise PreqError(f"{flags[name].as_typed} has no meaning for {owner.name}; it belongs to {belongs}")
+        if home.parameter:
+            parts.setdefault(home.setting.name, {})[home.parameter] = value
+        else:
+            settings[home.setting.name] = not home.setting.default if home.setting.kind is bool else value
+    for name, arguments in parts.items():
+        make = described(owner)[name].terms.make
+        assert make is not None
+        settings[name] = make(**arguments)
+    return settings
+
+
+@flag_group("method")
+class SettingFlags:
+    """What decides a plan and training: a method, a preset, and what was given of their settings."""
+
+    method: Annotated[Text, tyro.conf.arg(help=f"{_METHODS}, or your own as {OWN}.")] = DEFAULT
     preset: Text = "default"
     """Settings that belong together (see preq presets). They go before the defaults named here, flags before both."""
-    streams: Annotated[Count, default(ReplayStreams().num_streams)] = None
-    """Replay streams of mi-rs, replays per label of mi-rb."""
-    batch_size: Annotated[Count, default(ReplayStreams().batch_size)] = None
-    """Examples per training step."""
-    age_law: Annotated[Word, default("uniform")] = None
-    """mi-rs: which ages are replayed: uniform, exponential or pareto."""
-    age_scale: Annotated[Number, UNSET] = None
-    """mi-rs: the scale of the exponential or pareto law, in examples."""
-    capacity: Annotated[Count, default("all")] = None
-    """mi-rb: examples the buffer holds."""
-    replacement: Annotated[Word, default("fifo")] = None
-    """mi-rb: what a full buffer drops: fifo or reservoir."""
-    split_points: Annotated[Positions, default("64 128 256 ...")] = None
-    """ci-fs, ci-cf: positions where training happens."""
-    epochs: Annotated[Count, default(f"{ChunksFineTuned().epochs}, erm {FullDataset().epochs}")] = None
-    """ci-fs, ci-cf, erm: passes over the data."""
-    shrink: Annotated[Number, default(1)] = None
-    """ci-cf: before each stage but the first, weights are multiplied by this ..."""
-    perturb: Annotated[Number, default(0)] = None
-    """ci-cf: ... and this share of a fresh initialisation is added."""
-    first_block: Annotated[Count, default("the batch size")] = None
-    """mi-rs, mi-rb: labels predicted at once in the beginning, growing to the batch size."""
-    min_steps: Annotated[Count, default(0)] = None
-    """mi-rs, mi-rb: at least this many training steps per block while blocks grow."""
-    no_calibration: Annotated[bool, UNSET] = False
-    """Leave the softmax temperature at 1."""
     plan_seed: Whole = 0
     """The seed of the plan."""
+    given: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def of_method(self) -> dict[str, Any]:
+        """The settings of the method that were given; a flag that the method does not have is a mistake."""
+        kind = find_method(self.method)
+        return given_settings(self.given, kind, setting_flags(*_kinds(self.method)))
+
+    @property
+    def of_recipe(self) -> dict[str, Any]:
+        """The settings of the recipe that were given."""
+        return given_settings(self.given, Recipe, setting_flags(Recipe))
+
+    def chosen(self, preset: Preset) -> tuple[Method, Recipe]:
+        """The preset's method and recipe with what the flags change."""
+        return preset.method(self.method, self.of_method), replace(preset.recipe, **self.of_recipe)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecipeFlags:
-    """What decides training."""
-
-    optimizer: Annotated[Word, default(DEFAULT.optimizer)] = None
-    """adamw, rmsprop or sgd."""
-    lr: Annotated[Number, default(DEFAULT.learning_rate)] = None
-    """Learning rate."""
-    full_rate_steps: Annotated[Count, default("all")] = None
-    """From this training step on the learning rate falls as 1/sqrt(step)."""
-    eps: Annotated[Number, default(DEFAULT.eps)] = None
-    """Epsilon of adamw and rmsprop."""
-    weight_decay: Annotated[Number, default(DEFAULT.weight_decay)] = None
-    """Weight decay."""
-    momentum: Annotated[Number, default(DEFAULT.momentum)] = None
-    """Momentum of sgd and rmsprop, beta1 of adamw."""
-    ema: Annotated[Number, default(DEFAULT.ema_step_size)] = None
-    """Step size of the weight average that predicts; 1 switches it off."""
-    no_ema_warmup: Annotated[bool, UNSET] = False
-    """Start the average slowly, as the paper does."""
-    batch_statistics: Annotated[Word, default(DEFAULT.batch_statistics)] = None
-    """Batch-norm statistics that predict: averaged (by the EMA alone), averaged-twice (by each layer, then by the EMA)
-    or raw (by each layer alone)."""
-    label_smoothing: Annotated[Number, default(DEFAULT.label_smoothing)] = None
-    """Smoothing of the training targets."""
-    augment: Annotated[Words, default("none")] = None
-    """Augmentations of training images: flip, shift:N, cutout:N, affine, resized-crop, randaugment ..."""
-    average_flips: Annotated[bool, UNSET] = False
-    """Predict from each image and its mirror image together."""
-    average_views: Annotated[Count, default(DEFAULT.average_views)] = None
-    """Predict from so many views of each image together, moved as --augment moves them (an odd number)."""
+def _kinds(method: str | None) -> tuple[Any, ...]:
+    """The methods there are; a user's own comes first."""
+    return (*([find_method(method)] if method and ":" in method else []), *METHODS.values())
 
 
-def method_from(flags: MethodFlags, preset: Preset) -> Method:
-    """The preset's method with what the flags change; a flag that the method does not have is a mistake."""
-    if flags.method not in METHODS:
-        raise unknown_name("method", flags.method, METHODS)
-    given: dict[str, Any] = {}
-    for flag, names in METHOD_FLAGS.items():
-        value = getattr(flags, flag)
-        if value is None or value is False:
-            continue
-        owners = {name: _setting(name, names) for name in METHODS}
-        setting = owners[flags.method]
-        if setting is None:
-            belongs = ", ".join(name for name, found in owners.items() if found)
-            raise PreqError(f"--{flag.replace('_', '-')} has no meaning for {flags.method}; it belongs to {belongs}")
-        given[setting] = value
-    if "age_law" in given or flags.age_scale is not None:
-        given["age_law"] = _age_law(flags)
-    if flags.no_calibration:
-        given["calibrate"] = False
-    return preset.method(flags.method, given)
+def parse_settings(kind: type[Parsed], command: str, arguments: list[str]) -> Parsed:
+    """Arguments with the flags of every method, of the user's own too if the arguments name one, and of the recipe."""
+    method = _asked(arguments)
+    kinds = _kinds(method)
+    flags = {"method": setting_flags(*kinds), "training": setting_flags(Recipe)}
+    _require_apart(method, flags["method"], [*flags["training"], *(each.name for each in fields(kind))])  # type: ignore[arg-type]
+    generated = {
+        "method": [flag.for_tyro(len(kinds)) for flag in flags["method"].values()],
+        "training": [flag.for_tyro(1) for flag in flags["training"].values()],
+    }
+    return parse(kind, command, arguments, generated)
 
 
-def _setting(method: str, names: tuple[str, ...]) -> str | None:
-    kind: Any = METHODS[method]
-    known = {f.name for f in fields(kind)}
-    return next((name for name in names if name in known), None)
+def _asked(arguments: list[str]) -> str | None:
+    for place, argument in enumerate(arguments):
+        if argument == "--method":
+            return next(iter(arguments[place + 1 : place + 2]), None)
+        if argument.startswith("--method="):
+            return argument.removeprefix("--method=")
+    return None
 
 
-def _age_law(flags: MethodFlags) -> object:
-    if flags.method != "mi-rs":
-        raise PreqError(f"--age-scale has no meaning for {flags.method}; it belongs to mi-rs")
-    name = flags.age_law or "uniform"
-    if name not in AGE_LAWS:
-        raise unknown_name("age law", name, AGE_LAWS)
-    return age_law(name, flags.age_scale)
-
-
-def recipe_from(preset: Preset, flags: RecipeFlags) -> Recipe:
-    """The preset's recipe with what the flags change."""
-    given = {name: getattr(flags, flag) for flag, name in RECIPE_FLAGS.items()}
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    if flags.no_ema_warmup:
-        changes["ema_warmup"] = False
-    if flags.average_flips:
-        changes["average_flips"] = True
-    return replace(preset.recipe, **changes)
+def _require_apart(method: str | None, flags: Mapping[str, SettingFlag], taken: Iterable[str]) -> None:
+    for name in taken:
+        if name in flags:
+            raise PreqError(
+                f"the flag {flags[name].as_typed} of the method '{method}' has a meaning already; "
+                "name another with setting(..., flag=...)"
+            )

@@ -2,59 +2,37 @@
 
 import math
 import sys
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from prequential.methods import METHODS, Method
+from prequential.methods import Method
 from prequential.plan import Plan
 from prequential.reference import Published, other_figure, published
 from prequential.runs.progress import Progress as RunProgress
 from prequential.runs.record import Record
 
 
-class ProgressBar:
-    """A live line on standard error: position, nats so far, nats per label, errors, time left."""
+class ProgressBar(Progress):
+    """A live line on standard error: position, nats so far, nats per label, errors, time left.
+
+    What a narrow terminal has no room for is left out, the bar first; the time left stays.
+    """
 
     def __init__(self, method: Method, length: int, plan_seed: int) -> None:
         console = Console(stderr=True)
-        self._shown = console.is_terminal
-        self._plan = Plan(method, length, plan_seed, heldout=True)
-        self._bar = Progress(
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[position]:>15}"),
-            TextColumn("{task.fields[nats]:>12} nats"),
-            TextColumn("{task.fields[rate]:>7} per label"),
-            TextColumn("{task.fields[errors]:>6} errors"),
-            TimeRemainingColumn(),
-            TextColumn("left"),
-            console=console,
-            transient=True,
-            disable=not self._shown,
-        )
-        self._task = self._bar.add_task("run", total=None, position="", nats="–", rate="–", errors="–")
-
-    def __enter__(self) -> "ProgressBar":
-        if self._shown:
-            self._bar.update(self._task, total=self._plan.counts().trained_examples)
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._bar.stop()
+        columns = _columns(length, console.width)
+        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+        whole = None if self.disable else Plan(method, length, plan_seed, heldout=True).counts().trained_examples
+        self._run = self.add_task("run", total=whole, position="", nats="–", rate="–", errors="–")
 
     def __call__(self, progress: RunProgress) -> None:
-        if not self._shown:
-            return
         coded = progress.position > 0
-        self._bar.update(
-            self._task,
+        self.update(
+            self._run,
             completed=progress.trained_examples,
             position=f"{progress.position:,}/{progress.length:,}",
             nats=f"{progress.nats:,.0f}" if coded else "–",
@@ -63,13 +41,25 @@ class ProgressBar:
         )
 
 
+def _columns(length: int, width: int) -> list[ProgressColumn]:
+    """The parts of the line that fit into a width."""
+    digits = len(f"{length:,}")
+    told = [("position", 2 * digits + 1, ""), ("nats", digits + 3, " nats"), ("errors", digits, " errors")]
+    told.append(("rate", 7, " per label"))
+    while sum(size + len(unit) + 1 for _, size, unit in told) + len("0:00:00 left") > width and len(told) > 1:
+        told.pop()
+    left = width - sum(size + len(unit) + 1 for _, size, unit in told) - len("0:00:00 left ")
+    texts = [TextColumn(f"{{task.fields[{name}]:>{size}}}{unit}") for name, size, unit in told]
+    bar = [BarColumn(bar_width=min(24, left))] if left >= 8 else []
+    return [*bar, *texts, TimeRemainingColumn(), TextColumn("left")]
+
+
 def print_result(record: Record) -> None:
     """The table at the end of a run, with the published row beside it where there is one."""
     row = published(record.data["name"], record.model["name"], record.method["name"])
     if row is not None and (record.model["width"] != 1 or record.length != row.length or record.status != "finished"):
         row = None
-    title = METHODS[record.method["name"]].title if record.method["name"] in METHODS else record.method["name"]
-    table = Table(title=Text(f"{record.data['name']} · {record.model['name']} · {title}"), title_justify="left")
+    table = Table(title=Text(f"{record.data['name']} · {record.model['name']} · {record.title}"), title_justify="left")
     table.add_column("")
     table.add_column("this run", justify="right")
     if row is not None:

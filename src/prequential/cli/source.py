@@ -1,10 +1,9 @@
 """Flags that say how data is read, shared by every command that reads some."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from prequential.cli.parse import UNSET, Count, PathText, Word, default
+from prequential.cli.parse import UNSET, Count, PathText, Word, default, flag_group
 
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
 OPTIONS = ("label", "array", "standardise", "size", "crop", "workers", "skip_broken", "examples", "data_seed")
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("data")
 class PlaceFlags:
     """Where files are."""
 
@@ -20,7 +19,7 @@ class PlaceFlags:
     """Where the publisher's files are; searched first."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@flag_group("data")
 class SourceFlags(PlaceFlags):
     """How data is read."""
 

@@ -3,9 +3,7 @@
 import json
 import math
 import sys
-from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
@@ -14,8 +12,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import Job, JobFlags, job_from
-from prequential.cli.parse import UNSET, Count, Number, Real, Text, Whole, Word, default, parse
-from prequential.cli.settings import METHOD_FLAGS, RECIPE_FLAGS
+from prequential.cli.parse import UNSET, Count, JsonFlag, Number, Real, Text, Whole, Word, default, flag_group, parse
+from prequential.cli.settings import parse_settings
 from prequential.errors import PreqError, require_count
 from prequential.trackers import tracker_names
 
@@ -23,27 +21,53 @@ if TYPE_CHECKING:
     from prequential.sweeps import SweepProgress
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sweep(JobFlags):
-    """Run many trials whose settings are drawn from a space, and say which explains the data best. Flags that are given
-    go before the space. `preq sweep show DIR` tells of a sweep again."""
+@flag_group("output")
+class SweepOutputFlags(JsonFlag):
+    """Where a sweep is kept, and what is told of it."""
 
-    space: Text
-    """The paper's mnist, cifar, imagenet, cloc; the first three with -pareto (also the width); or file.py:name."""
     out: Annotated[str, tyro.conf.arg(metavar="DIR")]
     """The directory of the sweep: its study, and a run directory for each trial."""
-    trials: Whole = 50
-    """How many trials in all; more than before extend a sweep that is resumed."""
     resume: Annotated[bool, UNSET] = False
     """Go on with the sweep in --out, or begin it."""
+    checkpoint_seconds: Real = 60.0
+    """How often each running trial saves its state."""
+    track: Annotated[Word, UNSET] = None
+    """Tell a tracker how each trial goes: tensorboard, wandb or mlflow, or several with commas between."""
+    top: Whole = 10
+    """How many trials are shown."""
+
+
+@flag_group("machine")
+class SweepMachineFlags(JobFlags):
+    """Where trials run."""
+
     jobs: Annotated[Count, default("1; with --ray as many as there is room for")] = None
     """Worker processes, or Ray tasks at once."""
+    threads: Text = "1"
+    """CPU threads of each job."""
     ray: Annotated[Word, default("off")] = None
     """Run trials as Ray tasks at this address, or local; all its machines must see --out under the same path."""
     ray_cpus: Annotated[Number, default("--threads")] = None
     """CPU cores of each Ray task, also a part of one."""
     ray_gpus: Annotated[Number, default("1 with --device cuda, else 0")] = None
     """GPUs of each Ray task, also a part of one, such as 0.25: four tasks then share a GPU."""
+    storage: Annotated[Word, default("a file in --out")] = None
+    """A study that machines share, such as postgresql://HOST/DATABASE: the same command, each its own --out."""
+    grace_seconds: Real = 120.0
+    """With --storage: trials of a machine that has given no sign of life for so long are run by the others."""
+
+
+@flag_group("sweep")
+class Sweep(SweepOutputFlags, SweepMachineFlags):
+    """Run many trials whose settings are drawn from a space, and say which explains the data best. Flags that are given
+    go before the space. `preq sweep show DIR` tells of a sweep again."""
+
+    space: Text
+    """The paper's mnist, cifar, imagenet, cloc; the first three with -pareto (also the width); or file.py:name."""
+    trials: Whole = 50
+    """How many trials in all; more than before extend a sweep that is resumed."""
+    seed: Whole = 0
+    """Of the settings that are drawn, and of the trials' own seeds."""
     sampler: Text = "random"
     """random (the paper's; the same draws whatever happens), or Optuna's: tpe, gp, cma-es, qmc, nsga2, brute-force."""
     prune: Annotated[Word, default("off")] = None
@@ -52,28 +76,12 @@ class Sweep(JobFlags):
     """Train up to so many trials whose plan and shapes agree as one stack."""
     grid: Whole = 5
     """With --stack: how many values the number of streams, the batch size and the width are drawn from."""
-    storage: Annotated[Word, default("a file in --out")] = None
-    """A study that machines share, such as postgresql://HOST/DATABASE: the same command, each its own --out."""
-    grace_seconds: Real = 120.0
-    """With --storage: trials of a machine that has given no sign of life for so long are run by the others."""
     width: Annotated[Number, default("1, or as the space draws it")] = None
     """Scale the model's layers."""
-    threads: Text = "1"
-    """CPU threads of each job."""
-    seed: Whole = 0
-    """Of the settings that are drawn, and of the trials' own seeds."""
-    checkpoint_seconds: Real = 60.0
-    """How often each running trial saves its state."""
-    track: Annotated[Word, UNSET] = None
-    """Tell a tracker how each trial goes: tensorboard, wandb or mlflow, or several with commas between."""
-    top: Whole = 10
-    """How many trials are shown."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Show:
+@flag_group()
+class Show(JsonFlag):
     """The best trials of a sweep, what choosing among them costs, which settings mattered, and what it took."""
 
     directory: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DIR")]
@@ -82,15 +90,13 @@ class Show:
     """How many trials are shown."""
     storage: Annotated[Word, UNSET] = None
     """The address of a study that needs a password."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
 def main_sweep(arguments: list[str]) -> int:
     """Parse, sweep, print."""
     if arguments[:1] == ["show"]:
         return _show(arguments[1:])
-    flags = parse(Sweep, "sweep", arguments)
+    flags = parse_settings(Sweep, "sweep", arguments)
     job = job_from(flags)
     require_count("--top", flags.top)
     if not flags.threads.isdecimal():
@@ -159,43 +165,29 @@ def _loader(flags: Sweep) -> Any:
 
 def _space(flags: Sweep, job: Job) -> Any:
     """The space without what the flags fix."""
-    from prequential.sweeps.spaces import REPLAYS, find_space, require_space
+    from prequential.catalogue import own_name
+    from prequential.sweeps.spaces import find_space, require_space
 
     space = find_space(flags.space)
     require_space(space, job.method)
-    given = {name for flag, name in RECIPE_FLAGS.items() if getattr(flags, flag) is not None}
-    for flag, names in METHOD_FLAGS.items():
-        if getattr(flags, flag) not in (None, False):
-            given |= set(names if flag not in ("streams", "epochs") else REPLAYS)
-    switches = {"no_ema_warmup": "ema_warmup", "average_flips": "average_flips"}
-    given |= {name for flag, name in switches.items() if getattr(flags, flag)}
-    given |= {"width"} if flags.width is not None else set()
-    return {name: value for name, value in space.items() if name not in given}
+    fixed = {*flags.of_method, *flags.of_recipe} | ({"width"} if flags.width is not None else set())
+    return {name: value for name, value in space.items() if (own_name(name, job.method) or name) not in fixed}
 
 
-class _Bar:
+class _Bar(Progress):
     """A live line on standard error: trials done, the best so far."""
 
     def __init__(self) -> None:
         console = Console(stderr=True)
         self.done = 0
         columns = (BarColumn(bar_width=24), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task("sweep", total=None, said="")
-
-    def __enter__(self) -> "_Bar":
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._bar.stop()
+        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._sweep = self.add_task("sweep", total=None, said="")
 
     def __call__(self, progress: "SweepProgress") -> None:
         self.done = progress.done
         best = "" if progress.best is None or math.isinf(progress.best) else f"  best {progress.best:,.1f} nats"
         said = f"{progress.done}/{progress.trials} trials{best}"
-        self._bar.update(self._task, completed=progress.done, total=progress.trials, said=said)
+        self.update(self._sweep, completed=progress.done, total=progress.trials, said=said)
         if progress.outcome is not None and progress.outcome.status == "failed":
             print(f"preq: trial {progress.outcome.number} failed: {progress.outcome.error}", file=sys.stderr)

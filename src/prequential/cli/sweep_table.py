@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from prequential.catalogue import own_name, short_names
 from prequential.sweeps import Summary, TrialResult
-from prequential.sweeps.spaces import own_name
 
 WIDTH_OF_FILES = 160
 """Columns of a table that goes into a file or a pipe."""
@@ -79,16 +79,10 @@ def _lines(summary: Summary) -> list[str]:
     return lines
 
 
-_SHORT = {
-    "num_streams": "streams", "num_replays": "replays", "learning_rate": "lr", "weight_decay": "decay",
-    "ema_step_size": "ema", "label_smoothing": "smoothing", "batch_size": "batch",
-}  # fmt: skip
-
-
 def _head(name: str, summary: Summary) -> str:
     """What a table calls a setting: passes over the past are streams, replays or epochs, as the method has it."""
     own = own_name(name, summary.facts["method"]) or name
-    return _SHORT.get(own, own)
+    return short_names().get(own, own)
 
 
 def _form(value: Any) -> str:

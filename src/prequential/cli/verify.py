@@ -3,15 +3,14 @@
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import tyro
 
-from prequential.cli.code import print_sizes, sizes_of
-from prequential.cli.parse import UNSET, Word, parse
+from prequential.cli.code import OwnFlags, print_sizes, sizes_of
+from prequential.cli.parse import JsonFlag, flag_group, parse
 from prequential.cli.source import PlaceFlags, reload, source_arguments
 from prequential.errors import PreqError
 
@@ -21,16 +20,12 @@ if TYPE_CHECKING:
     from prequential.runs.record import Record
 
 
-@dataclass(frozen=True, kw_only=True)
-class Verify(PlaceFlags):
+@flag_group()
+class Verify(PlaceFlags, OwnFlags, JsonFlag):
     """Prove a run: encode it again, decode it in a fresh process that has no labels, and compare."""
 
     run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
     """The directory of a finished run."""
-    model: Annotated[Word, UNSET] = None
-    """The model, where it is your own: no code is imported because a file names it."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
 def main_verify(arguments: list[str]) -> int:
@@ -57,7 +52,7 @@ def main_verify(arguments: list[str]) -> int:
     content, nats = encode_and_score(
         model,
         data,
-        method_from_settings(record.method),
+        method_from_settings(record.method, flags.method),
         recipe_from_settings(record.recipe),
         seed=seeds["seed"],
         plan_seed=seeds["plan_seed"],
@@ -114,7 +109,8 @@ def _decode_elsewhere(folder: Path, content: bytes, data: "LoadedSequence", flag
     else:
         np.save(inputs, data.inputs(np.arange(len(data))).numpy(), allow_pickle=False)
         command += ["--inputs", str(inputs)]
-    command += ["--model", flags.model] if flags.model else []
+    for flag, own in (("--model", flags.model), ("--method", flags.method)):
+        command += [flag, own] if own else []
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise PreqError(f"decoding failed: {done.stderr.strip().removeprefix('preq: ')}")

@@ -9,8 +9,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prequential.report.standings import DIED, Row
+from prequential.report.standings import Row
 from prequential.report.watching import RESUMABLE, Snapshot
+from prequential.runs.live import DIED
 
 COLOURS = {"running": "cyan", "finished": "green", "pruned": "yellow", "stopped": "yellow"}
 LEVELS = "▁▂▃▄▅▆▇█"

@@ -6,30 +6,12 @@ from typing import Any
 from prequential.coding.range_coder import MOST_CLASSES
 from prequential.errors import PreqError
 
-_KINDS: dict[str, type] = {
-    "method": dict,
-    "recipe": dict,
-    "model": dict,
-    "model.name": str,
-    "model.width": numbers.Real,
-    "model.num_parameters": int,
-    "seeds": dict,
-    "seeds.seed": int,
-    "seeds.plan_seed": int,
-    "length": int,
-    "num_classes": int,
-    "data": dict,
-    "data.name": str,
-    "data.inputs": str,
-    "plan": str,
-    "num_events": int,
-    "fingerprint": str,
-    "labels": str,
-    "checks": list,
-    "device": str,
-    "environment": dict,
-    "environment.threads": int,
-    "codelength_nats": numbers.Real,
+_KINDS: dict[type, str] = {
+    dict: "method recipe model seeds data environment",
+    str: "model.name data.name data.inputs plan fingerprint labels device",
+    int: "model.num_parameters seeds.seed seeds.plan_seed length num_classes num_events environment.threads",
+    numbers.Real: "model.width codelength_nats",
+    list: "checks",
 }
 _BOUNDS: dict[str, tuple[int, int]] = {
     "length": (1, 1 << 40),
@@ -42,19 +24,23 @@ _BOUNDS: dict[str, tuple[int, int]] = {
 
 def checked(header: dict[str, Any]) -> dict[str, Any]:
     """The header, if it is complete and within bounds."""
-    for place, kind in _KINDS.items():
-        value = _at(header, place)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise PreqError(f"the bitstream's header is damaged or incomplete: {place} is {str(value)[:40]}")
+    for kind, places in _KINDS.items():
+        for place in places.split():
+            _require(header, place, kind)
     for place, (low, high) in _BOUNDS.items():
         if not low <= _at(header, place) <= high:
             raise PreqError(
                 f"the bitstream's header is damaged: {place} must be in {low} … {high}, got {_at(header, place)}"
             )
-    order_seed = header["seeds"].get("order_seed")
-    if order_seed is not None and (not isinstance(order_seed, int) or isinstance(order_seed, bool)):
-        raise PreqError(f"the bitstream's header is damaged or incomplete: seeds.order_seed is {str(order_seed)[:40]}")
+    if header["seeds"].get("order_seed") is not None:
+        _require(header, "seeds.order_seed", int)
     return header
+
+
+def _require(header: dict[str, Any], place: str, kind: type) -> None:
+    value = _at(header, place)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise PreqError(f"the bitstream's header is damaged or incomplete: {place} is {str(value)[:40]}")
 
 
 def _at(header: dict[str, Any], place: str) -> Any:

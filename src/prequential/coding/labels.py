@@ -6,6 +6,7 @@ them. Learners only ever see labels that were revealed.
 """
 
 import zlib
+from abc import ABC, abstractmethod
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from prequential.data.device import onto
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.events import Indices
+from prequential.plan import require_next, require_revealed
 
 HIDDEN = -1
 """Stands where a label has not been decoded; no loss accepts it."""
@@ -41,39 +43,29 @@ class Predictor(Protocol):
         """The label that `row` was about."""
 
 
-class Labels(Protocol):
-    """Labels that appear as the run goes. Spans are revealed once, in order."""
-
-    def reveal(self, start: int, stop: int, predictor: Predictor) -> Tensor:
-        """The labels of a span, given who predicts them."""
-
-    def of(self, indices: Indices) -> Tensor:
-        """Revealed labels at these positions; any other position is a mistake of the plan."""
-
-
-class _Revealed:
-    """Labels up to a frontier; beyond it they are hidden, and asking for one is a mistake of the plan."""
+class Labels(ABC):
+    """Labels that appear as the run goes. Spans are revealed once, in order; those beyond the frontier are hidden, and
+    asking for one is a mistake of the plan."""
 
     def __init__(self, length: int) -> None:
         self.length, self.frontier = length, 0
 
+    @abstractmethod
+    def reveal(self, start: int, stop: int, predictor: Predictor) -> Tensor:
+        """The labels of a span, given who predicts them."""
+
+    @abstractmethod
+    def of(self, indices: Indices) -> Tensor:
+        """Revealed labels at these positions."""
+
     def _advance(self, start: int, stop: int) -> None:
-        if start != self.frontier or not start < stop <= self.length:
-            raise PreqError(
-                f"the plan predicts [{start}, {stop}), but the next label is {self.frontier} of {self.length}; "
-                "predict every position once, in order"
-            )
-        self.frontier = stop
+        self.frontier = require_next(start, stop, self.frontier, self.length, "the plan")
 
     def _require_revealed(self, indices: Indices) -> None:
-        if not len(indices) or indices.min() < 0 or indices.max() >= self.frontier:
-            raise PreqError(
-                f"the plan learns from positions {indices[:3]}…, but only [0, {self.frontier}) is revealed; "
-                "learn only from labels that were predicted"
-            )
+        require_revealed(indices, self.frontier, "the plan")
 
 
-class Scorer(_Revealed):
+class Scorer(Labels):
     """Knows the labels from the start and reveals them without making the device wait.
 
     On a CPU they are read from the data when they are needed, so that memory does not grow with it.
@@ -113,14 +105,6 @@ class Scorer(_Revealed):
             return self._data.labels(indices)
         return self._on_device.index_select(0, onto(self._device, indices))
 
-    def reveal_all(self) -> None:
-        """For methods that are not prequential."""
-        self.catch_up(self.length)
-
-    def catch_up(self, frontier: int) -> None:
-        """Reveal every label before `frontier`: they were coded before the run was interrupted."""
-        self.frontier = frontier
-
 
 class Encoder(Scorer):
     """Knows the labels and writes them as bits."""
@@ -134,7 +118,7 @@ class Encoder(Scorer):
             self.coder.write(labels.cpu().numpy(), rows.exp().cpu().numpy())
 
 
-class Decoder(_Revealed):
+class Decoder(Labels):
     """Reads bits and finds the labels; knows none beforehand.
 
     `checks` are fingerprints of every block of CHECKED_TOGETHER labels: a decoder whose arithmetic

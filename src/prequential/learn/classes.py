@@ -7,48 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from prequential.learn.functional import along, temperature
+from prequential.learn.functional import per_member, temperature
 from prequential.learn.kinds import TargetTensors, tensors_of
 from prequential.learn.prediction import Prediction
 from prequential.targets import Classes
-
-
-@dataclass(frozen=True)
-class ClassTensors:
-    """Outputs are logits, one for each class."""
-
-    num_classes: int
-
-    def slope(self, outputs: Tensor, labels: Tensor, smoothing: float | Tensor) -> Tensor:
-        """Of the cross-entropy with smoothed labels."""
-        return cross_entropy_gradient(outputs, labels, smoothing)
-
-    def calibration_gradient(
-        self, outputs: Tensor, labels: Tensor, beta: Tensor, count: Tensor | None = None
-    ) -> Tensor:
-        """Of the mean codelength by β, which scales the logits."""
-        return calibration_gradient(outputs, labels, beta, count)
-
-    def prediction(self, outputs: Tensor, beta: Tensor) -> Prediction:
-        """softmax(softplus(β)·h); where there are members, each has its β."""
-        scale = beta if outputs.dim() == 2 else beta[:, None, None]
-        return Prediction(log_probabilities(outputs, scale), F.log_softmax(outputs.double(), dim=-1), temperature(beta))
-
-    def uniform(self, num_positions: int, device: torch.device) -> Prediction:
-        """Probability 1/C for every class.
-
-        Example:
-            >>> ClassTensors(2).uniform(1, torch.device("cpu")).log_probabilities.exp()
-            tensor([[0.5000, 0.5000]], dtype=torch.float64)
-        """
-        level = -math.log(self.num_classes)
-        flat = torch.full((num_positions, self.num_classes), level, dtype=torch.float64, device=device)
-        return Prediction(flat, flat, torch.ones((), dtype=torch.float64, device=device))
-
-
-@tensors_of.register
-def _(target: Classes) -> TargetTensors:
-    return ClassTensors(target.num_classes)
 
 
 def log_probabilities(logits: Tensor, beta: Tensor) -> Tensor:
@@ -77,7 +39,7 @@ def cross_entropy_gradient(logits: Tensor, labels: Tensor, smoothing: float | Te
     """
     num_examples, num_classes = logits.shape[-2:]
     if isinstance(smoothing, Tensor):
-        smoothing = along(smoothing, logits)
+        smoothing = per_member(smoothing, logits)
         at_label = (smoothing - 1).expand(*logits.shape[:-1], 1)
     else:
         at_label = torch.full((num_examples, 1), smoothing - 1, dtype=logits.dtype, device=logits.device)
@@ -98,3 +60,34 @@ def calibration_gradient(logits: Tensor, labels: Tensor, beta: Tensor, count: Te
         return torch.sigmoid(beta) * (expected - observed).mean()
     counts = torch.arange(len(logits), device=logits.device) < count
     return torch.sigmoid(beta) * torch.where(counts, expected - observed, 0.0).sum() / count
+
+
+@dataclass(frozen=True)
+class ClassTensors:
+    """Outputs are logits, one for each class."""
+
+    num_classes: int
+
+    loss_gradient = staticmethod(cross_entropy_gradient)
+    calibration_gradient = staticmethod(calibration_gradient)
+
+    def prediction(self, outputs: Tensor, beta: Tensor) -> Prediction:
+        """softmax(softplus(β)·h); where there are members, each has its β."""
+        scale = beta if outputs.dim() == 2 else beta[:, None, None]
+        return Prediction(log_probabilities(outputs, scale), F.log_softmax(outputs.double(), dim=-1), temperature(beta))
+
+    def uniform(self, num_positions: int, device: torch.device) -> Prediction:
+        """Probability 1/C for every class.
+
+        Example:
+            >>> ClassTensors(2).uniform(1, torch.device("cpu")).log_probabilities.exp()
+            tensor([[0.5000, 0.5000]], dtype=torch.float64)
+        """
+        level = -math.log(self.num_classes)
+        flat = torch.full((num_positions, self.num_classes), level, dtype=torch.float64, device=device)
+        return Prediction(flat, flat, torch.ones((), dtype=torch.float64, device=device))
+
+
+@tensors_of.register
+def _(target: Classes) -> TargetTensors:
+    return ClassTensors(target.num_classes)

@@ -58,19 +58,16 @@ def fastest_num_threads(step: Callable[[], None]) -> int:
     best, best_seconds = 1, float("inf")
     for candidate in (1 << k for k in range(available.bit_length())):
         with num_threads(candidate):
-            seconds = _seconds(step)
+            seconds = min(_seconds(step) for _ in range(MEASURED_STEPS))
         if best_seconds == float("inf") or seconds < WORTH_IT * best_seconds:
             best, best_seconds = candidate, seconds
     return best
 
 
 def _seconds(step: Callable[[], None]) -> float:
-    times = []
-    for _ in range(MEASURED_STEPS):
-        begin = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - begin)
-    return min(times)
+    begin = time.perf_counter()
+    step()
+    return time.perf_counter() - begin
 
 
 @contextmanager

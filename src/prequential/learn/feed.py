@@ -5,6 +5,7 @@ A slot is where one program finds its batch. Before a replay the host calls `pla
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -34,17 +35,18 @@ class Slot(Protocol):
         """The batch as network input. `positions` are the same, on the device."""
 
 
-class Feed(Protocol):
-    """Gives every program its slot."""
-
-    def slot(self, size: int) -> Slot:
-        """A slot for batches of that size."""
+Feed = Callable[[int], Slot]
+"""Gives every program its slot, for batches of that size."""
 
 
 def make_feed(inputs: Inputs) -> Feed:
     """Resident where the data is quickly read, looks the same in training as in prediction, and fits."""
-    resident = not capabilities(inputs.data).reads_slowly and fits(inputs.data, inputs.device)
-    return Resident(inputs) if resident else Streamed(inputs)
+    if not capabilities(inputs.data).reads_slowly and fits(inputs.data, inputs.device):
+        resident = Resident(inputs)
+        return lambda size: resident
+    on_gpu = inputs.device.type == "cuda"
+    copying = torch.cuda.Stream(inputs.device) if on_gpu else None  # type: ignore[no-untyped-call]
+    return lambda size: Streamed(inputs, size, copying)
 
 
 def fits(data: DataSequence, device: torch.device) -> bool:
@@ -71,9 +73,6 @@ class Resident:
             rows = data.inputs(np.arange(start, min(start + step, len(data))))
             self._rows[start : start + step] = rows.permute(0, 2, 3, 1) if self._is_image else rows
 
-    def slot(self, size: int) -> Slot:
-        return self
-
     def place(self, positions: Indices, key: int | None) -> None:
         pass
 
@@ -83,28 +82,17 @@ class Resident:
 
 
 class Streamed:
-    """Inputs read from the sequence for each batch and copied from pinned memory while the device computes."""
+    """A buffer on the device that holds the batch of the next replay: read from the sequence, and copied from pinned
+    memory while the device computes."""
 
-    def __init__(self, inputs: Inputs) -> None:
-        self.inputs = inputs
-        on_gpu = inputs.device.type == "cuda"
-        self.copying = torch.cuda.Stream(inputs.device) if on_gpu else None  # type: ignore[no-untyped-call]
-
-    def slot(self, size: int) -> Slot:
-        return StreamedSlot(self, size)
-
-
-class StreamedSlot:
-    """A buffer on the device that holds the batch of the next replay."""
-
-    def __init__(self, feed: Streamed, size: int) -> None:
-        self._feed = feed
-        stored = feed.inputs.data.inputs(np.zeros(1, np.int64))
-        self._batch = stored.new_empty((size, *stored.shape[1:]), device=feed.inputs.device).zero_()
+    def __init__(self, inputs: Inputs, size: int, copying: torch.cuda.Stream | None) -> None:
+        self._inputs, self._copying = inputs, copying
+        stored = inputs.data.inputs(np.zeros(1, np.int64))
+        self._batch = stored.new_empty((size, *stored.shape[1:]), device=inputs.device).zero_()
         self._copied: deque[torch.cuda.Event] = deque()
 
     def place(self, positions: Indices, key: int | None) -> None:
-        data, stream = self._feed.inputs.data, self._feed.copying
+        data, stream = self._inputs.data, self._copying
         stored = data.inputs(positions) if key is None else capabilities(data).training_inputs(positions, key)
         if stream is None:
             self._batch[: len(stored)] = stored
@@ -122,4 +110,4 @@ class StreamedSlot:
         self._copied.append(done)
 
     def take(self, positions: Tensor) -> Tensor:
-        return self._feed.inputs.prepared(self._batch)
+        return self._inputs.prepared(self._batch)

@@ -1,7 +1,6 @@
 """The formulas of learning, each as one pure function."""
 
 import math
-from contextlib import AbstractContextManager, nullcontext
 from typing import overload
 
 import torch
@@ -12,18 +11,12 @@ INITIAL_BETA = math.log(math.e - 1)
 """β₀ = ln(e − 1), so that the temperature factor softplus(β₀) is 1."""
 
 
-def computing(device: torch.device, precision: str) -> AbstractContextManager[object]:
-    """Inside, networks compute in this precision."""
-    if precision == "fp32":
-        return nullcontext()
-    return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
-
-
-def along(vector: Tensor, tensor: Tensor) -> Tensor:
-    """A vector along the first axis of a tensor, in its type and in a shape that broadcasts with it.
+def per_member(vector: Tensor, tensor: Tensor) -> Tensor:
+    """A vector with a number for each member, in the type of a tensor whose first axis counts them, and in a shape that
+    broadcasts with it.
 
     Example:
-        >>> along(torch.ones(2), torch.zeros(2, 3, 4)).shape
+        >>> per_member(torch.ones(2), torch.zeros(2, 3, 4)).shape
         torch.Size([2, 1, 1])
     """
     return vector.to(tensor.dtype).view(-1, *[1] * (tensor.dim() - 1))

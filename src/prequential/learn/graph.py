@@ -15,6 +15,7 @@ from prequential.learn.capture import Tape
 from prequential.learn.feed import make_feed
 from prequential.learn.learner import Learner
 from prequential.learn.prediction import Prediction
+from prequential.learn.probe import first_line
 from prequential.learn.programs import PredictProgram, TrainProgram
 from prequential.learn.shapes import Shapes
 
@@ -30,16 +31,15 @@ class GraphLearner(Learner):
 
     Args:
         shapes: what is worth recording. Default: everything.
-        compiled: whether torch.compile fuses the kernels of a training step.
-        arguments, settings: those of a Learner.
+        arguments, settings: those of a Learner, and `compiled`.
     """
 
     engine = "graph"
     steps_at_once = 64
 
-    def __init__(self, *arguments: Any, shapes: Shapes | None = None, compiled: bool = False, **settings: Any) -> None:
+    def __init__(self, *arguments: Any, shapes: Shapes | None = None, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self._shapes, self.compiled = shapes, compiled
+        self._shapes = shapes
         self._feed, self._tape = make_feed(self.inputs), Tape.on(self.device)
         self._training: dict[int, TrainProgram] = {}
         self._predicting: dict[int, PredictProgram] = {}
@@ -56,9 +56,9 @@ class GraphLearner(Learner):
     def _rows_are_apart(self) -> bool:
         """Whether the model predicts the same for an input whatever stands beside it."""
         few = np.minimum(np.arange(3), len(self.data) - 1)
-        alone, filled = (self.logits(self.inputs.clean(p)).double() for p in (few, np.append(few, few[-1])))
+        exact, filled = (self.logits(self.inputs.clean(p)).double() for p in (few, np.append(few, few[-1])))
         allowed = 1e-3 if self.precision == "fp32" else 0.05
-        return bool((alone - filled[: len(few)]).abs().max() <= allowed * (alone - alone.mean()).abs().max())
+        return bool((exact - filled[: len(few)]).abs().max() <= allowed * (exact - exact.mean()).abs().max())
 
     def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
         size = batches.shape[1]
@@ -72,15 +72,15 @@ class GraphLearner(Learner):
 
     def _train_program(self, size: int) -> TrainProgram:
         def recorded(fused_by_compiler: bool) -> TrainProgram:
-            return TrainProgram(self, self._feed.slot(size), size, self._tape, fused_by_compiler=fused_by_compiler)
+            return TrainProgram(self, self._feed(size), size, self._tape, fused_by_compiler=fused_by_compiler)
 
         if self.compiled and (self._shapes is None or size == self._shapes.main_batch[0]):
             try:
                 return recorded(True)
             except Exception as error:
-                self.fallback = f"not compiled: {_reason(error)}"
+                self.fallback = f"not compiled: {first_line(error)}"
                 self.restore(self._before)
-                warnings.warn(f"the network cannot be compiled ({_reason(error)}); going on without", PreqWarning, 4)
+                warnings.warn(f"the network cannot be compiled ({first_line(error)}); going on without", PreqWarning, 4)
         return recorded(False)
 
     @torch.no_grad()
@@ -110,7 +110,7 @@ class GraphLearner(Learner):
         return program.predict(positions)
 
     def _predict_program(self, size: int) -> PredictProgram:
-        return PredictProgram(self, self._feed.slot(size), size, self._tape)
+        return PredictProgram(self, self._feed(size), size, self._tape)
 
     def _program(self, known: dict[int, Program], size: int, make: Callable[[int], Program]) -> Program | None:
         """The program for a size, recorded when it is first needed; None: do it eagerly."""
@@ -120,7 +120,7 @@ class GraphLearner(Learner):
         try:
             known[size] = make(size)
         except Exception as error:
-            self._give_up(_reason(error))
+            self._give_up(first_line(error))
         finally:
             self.restore(self._before)
             del self._before
@@ -140,7 +140,3 @@ class GraphLearner(Learner):
     def _forget(self) -> None:
         super()._forget()
         self._last = None
-
-
-def _reason(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -10,20 +10,9 @@ from prequential.augmentations import movements
 from prequential.data.augment import draws_for, flipped, parse
 from prequential.data.optional import Read, capabilities
 from prequential.data.sequence import DataSequence, to_network_input
-from prequential.events import (
-    Calibrate,
-    Evaluate,
-    Event,
-    Indices,
-    OwnEvent,
-    Predict,
-    Reinit,
-    ShrinkPerturb,
-    Train,
-    unknown_event,
-)
+from prequential.events import Event, Indices, Train
 from prequential.learn.recipe import Recipe
-from prequential.plan import is_span
+from prequential.plan import with_reads
 from prequential.rng import derive, uniforms
 
 
@@ -83,25 +72,9 @@ class Inputs:
 
     def reads(self, events: Iterable[Event], first: int) -> Iterator[Read]:
         """What a learner reads for these events, the first of which has number `first`; not what own events read."""
-        at_hand: tuple[int, int] | None = None
-        for number, event in enumerate(events, first):
-            match event:
-                case Predict(start, stop, uniform):
-                    if not uniform:
-                        at_hand = start, stop
-                        yield np.arange(start, stop), None
-                case Train(indices):
-                    at_hand = None
-                    yield indices, self.crop_key(number)
-                case Calibrate(indices):
-                    if not is_span(indices, at_hand):
-                        yield indices, None
-                case Reinit() | ShrinkPerturb() | OwnEvent():
-                    at_hand = None
-                case Evaluate():
-                    pass
-                case _:
-                    raise unknown_event(event, f"event {number}")
+        for number, event, read in with_reads(events, first):
+            if len(read):
+                yield read, self.crop_key(number) if isinstance(event, Train) else None
 
     def crop_key(self, event: int) -> int:
         """What decides the sequence's own view of the inputs of a training step."""

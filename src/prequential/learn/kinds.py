@@ -13,7 +13,7 @@ from prequential.learn.prediction import Prediction
 class TargetTensors(Protocol):
     """What learners do with the outputs of a network. Pure functions; members come first where there are several."""
 
-    def slope(self, outputs: Tensor, labels: Tensor, smoothing: float | Tensor) -> Tensor:
+    def loss_gradient(self, outputs: Tensor, labels: Tensor, smoothing: float | Tensor) -> Tensor:
         """d/d outputs of the mean training loss, where the backward pass begins."""
 
     def calibration_gradient(self, outputs: Tensor, labels: Tensor, beta: Tensor, count: Tensor | None) -> Tensor:

@@ -4,8 +4,10 @@ The arithmetic is that of `torch.optim`, by its fused kernels where there are an
 bookkeeping. State is explicit: lists of tensors by name. Weight decay is decoupled in all of them.
 """
 
-from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,13 +18,20 @@ from prequential.learn.recipe import Recipe
 
 Rate: TypeAlias = float | Tensor
 """A learning rate, which may live on the device."""
+_FUSED_SGD = partial(sgd, weight_decay=0.0, dampening=0.0, nesterov=False, maximize=False, fused=True)
 
 
-class Optimizer(Protocol):
-    """One gradient step at a time, in place. State starts at zero."""
+class Optimizer(ABC):
+    """One gradient step at a time, in place. State starts at zero: lists with a tensor for each parameter."""
 
-    state: dict[str, list[Tensor]]
+    state_names: tuple[str, ...]
 
+    def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
+        self._parameters, self._rate, self._decay = parameters, rate, decay
+        self._momentum, self._eps = recipe.momentum, recipe.eps
+        self.state = {name: [torch.zeros_like(p) for p in parameters] for name in self.state_names}
+
+    @abstractmethod
     def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
         """Move the parameters against the gradients.
 
@@ -32,28 +41,20 @@ class Optimizer(Protocol):
             in_pieces: leave out torch's fused kernels, for a compiler that fuses what it sees.
         """
 
+    def reset(self) -> None:
+        """Back to the state before the first step."""
+        for tensors in self.state.values():
+            torch._foreach_zero_(tensors)
 
-def make_optimizer(
-    recipe: Recipe, parameters: Sequence[Tensor], *, rate_factor: float = 1.0, decay: bool = True
-) -> Optimizer:
-    """The recipe's optimizer for these parameters (detached: they are written in place)."""
-    kinds: dict[str, type[AdamW] | type[RMSProp] | type[SGD]] = {"adamw": AdamW, "rmsprop": RMSProp, "sgd": SGD}
-    rate = recipe.learning_rate * rate_factor
-    return kinds[recipe.optimizer](list(parameters), recipe, rate, recipe.weight_decay * decay)
+    def _shrink(self, rate: Rate) -> None:
+        torch._foreach_mul_(self._parameters, 1 - rate * self._decay)
 
-
-def reset(optimizer: Optimizer) -> None:
-    """Back to the state before the first step."""
-    for tensors in optimizer.state.values():
-        torch._foreach_zero_(tensors)
-
-
-def _zeros(parameters: list[Tensor]) -> list[Tensor]:
-    return [torch.zeros_like(p) for p in parameters]
-
-
-def _counters(parameters: list[Tensor]) -> list[Tensor]:
-    return [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
+    def _add_scaled(self, moves: list[Tensor], scale: Rate) -> None:
+        """θ ← θ + scale·move, where the scale may live on the device."""
+        if isinstance(scale, Tensor):
+            torch._foreach_add_(self._parameters, torch._foreach_mul(moves, scale.to(moves[0].dtype)))
+        else:
+            torch._foreach_add_(self._parameters, moves, alpha=scale)
 
 
 def _laid_out(gradients: list[Tensor], parameters: list[Tensor]) -> list[Tensor]:
@@ -64,110 +65,86 @@ def _laid_out(gradients: list[Tensor], parameters: list[Tensor]) -> list[Tensor]
     ]
 
 
-def _add_scaled(parameters: list[Tensor], moves: Sequence[Tensor], scale: Rate) -> None:
-    """θ ← θ + scale·move, where the scale may live on the device."""
-    if isinstance(scale, Tensor):
-        torch._foreach_add_(parameters, torch._foreach_mul(list(moves), scale.to(moves[0].dtype)))
-    else:
-        torch._foreach_add_(parameters, list(moves), alpha=scale)
-
-
-class AdamW:
+class AdamW(Optimizer):
     """Adam with decoupled weight decay."""
 
+    state_names = ("mean", "square")
+
     def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
-        self._parameters, self._rate, self._decay = parameters, rate, decay
-        self._betas, self._eps = (recipe.momentum, 0.999), recipe.eps
-        self.state = {"mean": _zeros(parameters), "square": _zeros(parameters), "step": _counters(parameters)}
+        super().__init__(parameters, recipe, rate, decay)
+        self._betas = recipe.momentum, 0.999
+        settings: dict[str, Any] = {"beta1": recipe.momentum, "beta2": 0.999, "eps": recipe.eps, "weight_decay": decay}
+        self._fused: Callable[..., None] = partial(adamw, **settings, fused=True, amsgrad=False, maximize=False)
+        self.state["step"] = [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
 
     def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
         rate = self._rate if rate is None else rate
         if in_pieces:
             self._step_in_pieces(gradients, rate)
             return
-        adamw(
-            self._parameters,
-            _laid_out(gradients, self._parameters),
-            self.state["mean"],
-            self.state["square"],
-            [],
-            self.state["step"],
-            fused=True,
-            amsgrad=False,
-            beta1=self._betas[0],
-            beta2=self._betas[1],
-            lr=rate.float() if isinstance(rate, Tensor) and rate.is_cuda else rate,  # the kernel takes no other type
-            weight_decay=self._decay,
-            eps=self._eps,
-            maximize=False,
-        )
+        state, gradients = self.state, _laid_out(gradients, self._parameters)
+        rate = rate.float() if isinstance(rate, Tensor) and rate.is_cuda else rate  # the kernel takes no other type
+        self._fused(self._parameters, gradients, state["mean"], state["square"], [], state["step"], lr=rate)
 
     def _step_in_pieces(self, gradients: list[Tensor], rate: Rate) -> None:
         """The same, written so that a compiler can fuse it with what stands before and after."""
         mean, square, (beta1, beta2) = self.state["mean"], self.state["square"], self._betas
         torch._foreach_add_(self.state["step"], 1)
         num_steps = self.state["step"][0].to(mean[0].dtype)
-        torch._foreach_mul_(self._parameters, 1 - rate * self._decay)
+        self._shrink(rate)
         torch._foreach_lerp_(mean, gradients, 1 - beta1)
         torch._foreach_mul_(square, beta2)
         torch._foreach_addcmul_(square, gradients, gradients, 1 - beta2)
         scale = torch._foreach_sqrt(square)
         torch._foreach_mul_(scale, (1 - beta2**num_steps).rsqrt())
         torch._foreach_add_(scale, self._eps)
-        _add_scaled(self._parameters, torch._foreach_div(mean, scale), -rate / (1 - beta1**num_steps))
+        self._add_scaled(list(torch._foreach_div(mean, scale)), -rate / (1 - beta1**num_steps))
 
 
-class RMSProp:
+class RMSProp(Optimizer):
     """RMSProp with momentum."""
 
-    def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
-        self._parameters, self._rate, self._decay = parameters, rate, decay
-        self._momentum, self._eps = recipe.momentum, recipe.eps
-        self.state = {"square": _zeros(parameters), "momentum": _zeros(parameters), "step": _counters(parameters)}
+    state_names = ("square", "momentum")
 
     def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
         rate = self._rate if rate is None else rate
         square, momentum = self.state["square"], self.state["momentum"]
-        torch._foreach_add_(self.state["step"], 1)
-        torch._foreach_mul_(self._parameters, 1 - rate * self._decay)
+        self._shrink(rate)
         torch._foreach_mul_(square, 0.99)
         torch._foreach_addcmul_(square, gradients, gradients, 0.01)
         scale = torch._foreach_sqrt(square)
         torch._foreach_add_(scale, self._eps)
         torch._foreach_mul_(momentum, self._momentum)
         torch._foreach_addcdiv_(momentum, gradients, scale)
-        _add_scaled(self._parameters, momentum, -rate)
+        self._add_scaled(momentum, -rate)
 
 
-class SGD:
+class SGD(Optimizer):
     """Stochastic gradient descent with momentum."""
 
-    def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
-        self._parameters, self._rate, self._decay = parameters, rate, decay
-        self._momentum = recipe.momentum
-        self.state = {"momentum": _zeros(parameters)} if recipe.momentum else {}
+    state_names = ("momentum",)
 
     def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
         rate = self._rate if rate is None else rate
-        torch._foreach_mul_(self._parameters, 1 - rate * self._decay)
+        self._shrink(rate)
+        momentum = self.state["momentum"] if self._momentum else []
         if in_pieces or isinstance(rate, Tensor):
-            moves = gradients
-            if self._momentum:
-                moves = self.state["momentum"]
-                torch._foreach_mul_(moves, self._momentum)
-                torch._foreach_add_(moves, gradients)
-            _add_scaled(self._parameters, moves, -rate)
+            if momentum:
+                torch._foreach_mul_(momentum, self._momentum)
+                torch._foreach_add_(momentum, gradients)
+            self._add_scaled(momentum or gradients, -rate)
             return
-        buffers: list[Tensor | None] = [*self.state.get("momentum", [None] * len(self._parameters))]
-        sgd(
-            self._parameters,
-            _laid_out(gradients, self._parameters),
-            buffers,
-            fused=True,
-            lr=rate,
-            weight_decay=0.0,
-            momentum=self._momentum,
-            dampening=0.0,
-            nesterov=False,
-            maximize=False,
-        )
+        buffers: list[Tensor | None] = [*momentum] if momentum else [None] * len(self._parameters)
+        gradients = _laid_out(gradients, self._parameters)
+        _FUSED_SGD(self._parameters, gradients, buffers, lr=rate, momentum=self._momentum)
+
+
+KINDS: dict[str, type[Optimizer]] = {"adamw": AdamW, "rmsprop": RMSProp, "sgd": SGD}
+
+
+def make_optimizer(
+    recipe: Recipe, parameters: Sequence[Tensor], *, rate_factor: float = 1.0, decay: bool = True
+) -> Optimizer:
+    """The recipe's optimizer for these parameters (detached: they are written in place)."""
+    rate = recipe.learning_rate * rate_factor
+    return KINDS[recipe.optimizer](list(parameters), recipe, rate, recipe.weight_decay * decay)

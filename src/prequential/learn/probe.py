@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from prequential.errors import PreqError
-from prequential.learn.randomness import DrawDetector, seeded
+from prequential.learn.randomness import noting_draws, seeded
 from prequential.targets import Target
 
 
@@ -21,15 +21,15 @@ def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> 
         raise PreqError(f"the model '{name}' has no parameter to train; give it one with requires_grad")
     with seeded(0, "probe", 0, inputs.device):
         scratch = copy.deepcopy(model)
-        with torch.no_grad(), DrawDetector(inputs.device) as predicting:
+        with torch.no_grad(), noting_draws(inputs.device) as drew_predicting:
             require_logits(scratch.eval(), inputs, target, name)
-        if predicting.drew:
+        if drew_predicting:
             raise PreqError(
                 f"the model '{name}' draws random numbers when it predicts; a code needs the same prediction "
                 "twice: use nn.Dropout, or F.dropout(..., training=self.training)"
             )
         buffers = {key: buffer.data_ptr() for key, buffer in scratch.named_buffers()}
-        with DrawDetector(inputs.device) as training:
+        with noting_draws(inputs.device) as drew_training:
             logits = require_logits(scratch.train(), inputs, target, name)
             for key, buffer in scratch.named_buffers():
                 if buffers.get(key) != buffer.data_ptr():
@@ -41,8 +41,8 @@ def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> 
                 weights = [p for p in scratch.parameters() if p.requires_grad]
                 torch.autograd.grad(logits.sum(), weights, allow_unused=True)
             except RuntimeError as error:
-                raise PreqError(f"the model '{name}' cannot be trained: {_first_line(error)}") from error
-    return training.drew
+                raise PreqError(f"the model '{name}' cannot be trained: {first_line(error, None)}") from error
+    return frozenset(drew_training)
 
 
 def require_logits(model: nn.Module, inputs: Tensor, target: Target, name: str) -> Tensor:
@@ -57,8 +57,9 @@ def require_logits(model: nn.Module, inputs: Tensor, target: Target, name: str) 
         advice = "" if inputs.is_floating_point() else "; inputs of whole numbers are not scaled: convert to float32"
         if torch.is_autocast_enabled(inputs.device.type):
             advice += "; if bfloat16 is the reason, use precision fp32"
+        reason = first_line(error, None) + advice
         raise PreqError(
-            f"the model '{name}' fails when {mode} {len(inputs)} inputs of shape {shape}: {_first_line(error)}{advice}"
+            f"the model '{name}' fails when {mode} {len(inputs)} inputs of shape {shape}: {reason}"
         ) from error
     if not isinstance(logits, Tensor) or logits.shape != (len(inputs), target.output_size):
         got = tuple(logits.shape[1:]) if isinstance(logits, Tensor) else type(logits).__name__
@@ -69,5 +70,6 @@ def require_logits(model: nn.Module, inputs: Tensor, target: Target, name: str) 
     return logits
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def first_line(error: Exception, most: int | None = 200) -> str:
+    """What an error says, in one line of at most so many characters."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:most]

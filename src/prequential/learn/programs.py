@@ -36,7 +36,7 @@ class TrainProgram:
         augmentation = learner.inputs.augmentation
         self._draws = None if augmentation is None else DeviceDraws(batch_size, augmentation.num_draws, device)
         self._counters = _step_counters(learner.model)
-        self._forward = compiled(self._logits_and_slope) if fused_by_compiler else self._logits_and_slope
+        self._forward = compiled(self._logits_and_gradient) if fused_by_compiler else self._logits_and_gradient
         self._update = compiled(self._move) if fused_by_compiler else self._move
         self._in_pieces = fused_by_compiler
         self._step = Captured(self._one_step, tape)
@@ -61,11 +61,11 @@ class TrainProgram:
 
     def _one_step(self) -> None:
         with _not_counting(self._learner.model):
-            logits, slope = self._forward()
-        gradients = torch.autograd.grad(logits, self._learner.parameters, slope, materialize_grads=True)
+            logits, loss_gradient = self._forward()
+        gradients = torch.autograd.grad(logits, self._learner.parameters, loss_gradient, materialize_grads=True)
         self._update(list(gradients))
 
-    def _logits_and_slope(self) -> tuple[Tensor, Tensor]:
+    def _logits_and_gradient(self) -> tuple[Tensor, Tensor]:
         learner = self._learner
         inputs = self._slot.take(self._positions.index_select(0, self._row)[0])
         if self._draws is not None:
@@ -73,7 +73,7 @@ class TrainProgram:
         with learner.computing():
             logits = learner.model(inputs).to(learner.dtype)
         labels = self._labels.index_select(0, self._row)[0]
-        return logits, learner.kind.slope(logits.detach(), labels, learner.recipe.label_smoothing)
+        return logits, learner.kind.loss_gradient(logits.detach(), labels, learner.recipe.label_smoothing)
 
     def _move(self, gradients: list[Tensor]) -> None:
         with torch.no_grad():  # torch.compile keeps few variants of what a decorator returns
@@ -90,12 +90,12 @@ class TrainProgram:
         learner.optimizer.step(gradients, rate, in_pieces=self._in_pieces)
         constant = torch.full_like(self._count, recipe.ema_step_size)
         step_size = functional.ema_step_size(constant, self._count, warmup=recipe.ema_warmup)
-        raw, averaged = learner.tracked
-        functional.average(averaged, raw, step_size[0].to(learner.dtype))
+        raw, ema = learner.raw_tensors, learner.ema_tensors
+        functional.average(ema.averaged, raw.averaged, step_size[0].to(learner.dtype))
         if self._counters:
             torch._foreach_add_(self._counters, 1)
-        if learner.copied[0]:
-            torch._foreach_copy_(learner.copied[1], learner.copied[0])
+        if raw.others:
+            torch._foreach_copy_(ema.others, raw.others)
 
 
 class PredictProgram:

@@ -39,18 +39,17 @@ def seeded(seed: int, purpose: str, event: int, device: torch.device | None = No
             generator.set_state(state)
 
 
-class DrawDetector:
-    """Whose default generators anything was drawn from inside: the types of their devices."""
+@contextmanager
+def noting_draws(device: torch.device) -> Iterator[set[str]]:
+    """Gives a set; after the block it holds the types of the devices from whose default generators it drew.
 
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self.drew: frozenset[str] = frozenset()
-
-    def __enter__(self) -> "DrawDetector":
-        self._before = [generator.get_state() for generator in generators(self._device)]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        after = [generator.get_state() for generator in generators(self._device)]
-        pairs = zip(generators(self._device), self._before, after, strict=True)
-        self.drew = frozenset(g.device.type for g, before, now in pairs if not torch.equal(before, now))
+    Example:
+        >>> with noting_draws(torch.device("cpu")) as drew_on:
+        ...     draw = torch.rand(())
+        >>> drew_on
+        {'cpu'}
+    """
+    drew_on: set[str] = set()
+    before = [(generator, generator.get_state()) for generator in generators(device)]
+    yield drew_on
+    drew_on.update(g.device.type for g, state in before if not torch.equal(state, g.get_state()))

@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
 
-from prequential.events import Calibrate, Evaluate, OwnEvent, Predict, Reinit, ShrinkPerturb, Train, unknown_event
-from prequential.plan import Plan, is_span
+from prequential.events import Train
+from prequential.plan import Plan, with_reads
 
 SURVEYED = 1 << 16
 """Events looked at; later ones are of the same kinds."""
@@ -42,25 +42,9 @@ class Shapes:
         """
         batches: Counter[int] = Counter()
         predictions: Counter[int] = Counter()
-        at_hand: tuple[int, int] | None = None
-        for event in islice(plan.without_heldout().events(), SURVEYED):
-            match event:
-                case Train(indices):
-                    batches[len(indices)] += 1
-                    at_hand = None
-                case Predict(start, stop, uniform):
-                    if not uniform:
-                        predictions[stop - start] += 1
-                        at_hand = start, stop
-                case Calibrate(indices):
-                    if not is_span(indices, at_hand):
-                        predictions[len(indices)] += 1
-                case OwnEvent():
-                    at_hand = None
-                case Reinit() | ShrinkPerturb() | Evaluate():
-                    pass
-                case _:
-                    raise unknown_event(event, "an event of the plan")
+        for _, event, read in with_reads(islice(plan.without_heldout().events(), SURVEYED)):
+            if len(read):
+                (batches if isinstance(event, Train) else predictions)[len(read)] += 1
         filled = {n: n if times >= COMMON else 1 << (n - 1).bit_length() for n, times in predictions.items()}
         times = Counter[int]()
         for number, size in filled.items():

@@ -5,10 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from prequential.errors import PreqError, require_count, unknown_name
+from prequential.errors import PreqError
 from prequential.events import Indices
+from prequential.methods.method import PASSES
 from prequential.methods.minibatch import MOST_REPLAYS, MiniBatches, Replay
 from prequential.rng import derive, integers_below, uniforms
+from prequential.settings import setting
 
 REPLACEMENTS = ("fifo", "reservoir")
 INSERTED_AT_ONCE = 1 << 18
@@ -30,22 +32,18 @@ class ReplayBuffer(MiniBatches):
 
     name: ClassVar[str] = "mi-rb"
     title: ClassVar[str] = "MI/RB"
+    about: ClassVar[str] = "replay buffer"
 
-    num_replays: int = 8
-    """K: replayed examples per new one."""
-    capacity: int | None = None
-    """Examples the buffer holds. Off: all of them."""
-    replacement: str = "fifo"
-    """What a full buffer drops: "fifo" the oldest, "reservoir" a random one."""
+    num_replays: int = setting(8, at_least=1, at_most=MOST_REPLAYS, flag="streams", short="replays", role=PASSES)
+    """Replayed examples per new one (K)."""
+    capacity: int | None = setting(None, at_least=1, hint="all")
+    """Examples the buffer holds."""
+    replacement: str = setting("fifo", choices=REPLACEMENTS)
+    """What a full buffer drops: fifo the oldest, reservoir a random one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_count("num_replays", self.num_replays, at_most=MOST_REPLAYS)
-        if self.replacement not in REPLACEMENTS:
-            raise unknown_name("replacement", self.replacement, REPLACEMENTS)
-        if self.capacity is not None:
-            require_count("capacity", self.capacity)
-        elif self.replacement == "reservoir":
+        if self.capacity is None and self.replacement == "reservoir":
             raise PreqError("a reservoir needs a capacity in examples, such as 512")
 
     @property

@@ -5,23 +5,44 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from prequential.errors import PreqError, require_count, require_flag, require_number
+from prequential.errors import PreqError, require_count
 from prequential.events import Calibrate, Evaluate, Event, Predict, Reinit, ShrinkPerturb, Train
-from prequential.methods.method import MethodDefaults, cut_into_batches, num_batches, require_batch_fits
+from prequential.methods.method import PASSES, InBatches, cut_into_batches, num_batches, require_batch_fits
 from prequential.methods.parts import Part, enter_parts, events_of
 from prequential.rng import derive, permutation, uniforms
-from prequential.settings import use_plain_numbers
+from prequential.settings import setting
 
 PREDICT_SIZE = 512
 """Labels predicted by one event: nothing is learned between them, this only bounds memory."""
 
 
+def require_split_points(points: Any) -> None:
+    """Refuse anything but whole numbers that increase.
+
+    Example:
+        >>> require_split_points([32, 32, 64])
+        Traceback (most recent call last):
+        ...
+        prequential.errors.PreqError: split points must increase strictly, got [32, 32, 64]; remove the repeated 32
+    """
+    if not hasattr(points, "__len__") or isinstance(points, str | dict):
+        raise PreqError(f"split points must be whole numbers such as (64, 512), got {points}")
+    if not len(points):
+        raise PreqError("split points must be at least one position, got none; leave them out for 64, 128, …")
+    for point in points:
+        require_count("a split point", point)
+    for before, after in pairwise(map(int, points)):
+        if after <= before:
+            repair = f"remove the repeated {after}" if after == before else "sort them"
+            raise PreqError(f"split points must increase strictly, got {list(map(int, points))}; {repair}")
+
+
 @dataclass(frozen=True, kw_only=True)
-class Chunks(MethodDefaults):
+class Chunks(InBatches):
     """Settings and stages of the chunk incremental methods; subclasses say how a stage begins.
 
     At each split point s the past is divided once and for all: 90 % of the positions train, 10 %
@@ -29,34 +50,12 @@ class Chunks(MethodDefaults):
     the labels up to the next split point are predicted. Labels before the first one are coded uniformly.
     """
 
-    batch_size: int = 32
-    """Examples per training step."""
-    epochs: int = 20
+    epochs: int = setting(20, at_least=1, short="epochs", role=PASSES)
     """Passes over the past at each split point."""
-    split_points: tuple[int, ...] | None = None
-    """Where training happens; those past the end of the data are not reached. Off: 64, 128, 256, …"""
-    calibrate: bool = True
+    split_points: tuple[int, ...] | None = setting(None, check=require_split_points, hint="64 128 256 ...")
+    """Positions where training happens; those past the end of the data are not reached."""
+    calibrate: bool = setting(True, flag="calibration", off="Leave the softmax temperature at 1.")
     """Calibrate the temperature on 10 % of the past; otherwise all of it trains."""
-
-    def __post_init__(self) -> None:
-        use_plain_numbers(self)
-        require_count("batch_size", self.batch_size)
-        require_count("epochs", self.epochs)
-        require_flag("calibrate", self.calibrate)
-        if self.split_points is None:
-            return
-        given: object = self.split_points
-        if not hasattr(given, "__len__") or isinstance(given, str | dict):
-            raise PreqError(f"split points must be whole numbers such as (64, 512), got {given}")
-        if not len(self.split_points):
-            raise PreqError("split points must be at least one position, got none; leave them out for 64, 128, …")
-        for point in self.split_points:
-            require_count("a split point", point)
-        object.__setattr__(self, "split_points", tuple(map(int, self.split_points)))
-        for before, after in pairwise(self.split_points):
-            if after <= before:
-                repair = f"remove the repeated {after}" if after == before else "sort them"
-                raise PreqError(f"split points must increase strictly, got {list(self.split_points)}; {repair}")
 
     @abstractmethod
     def begin_stage(self, is_first: bool) -> Iterator[Event]:
@@ -127,6 +126,7 @@ class ChunksFromScratch(Chunks):
 
     name: ClassVar[str] = "ci-fs"
     title: ClassVar[str] = "CI/FS"
+    about: ClassVar[str] = "chunks, from scratch"
 
     def begin_stage(self, is_first: bool) -> Iterator[Event]:
         yield Reinit()
@@ -138,16 +138,14 @@ class ChunksFineTuned(Chunks):
 
     name: ClassVar[str] = "ci-cf"
     title: ClassVar[str] = "CI/CF"
+    about: ClassVar[str] = "chunks, fine-tuned"
 
-    shrink: float = 1.0
-    """Before each stage but the first, θ ← shrink·θ + perturb·(fresh initialisation)."""
-    perturb: float = 0.0
-    """See shrink."""
+    shrink: float = setting(1.0, at_least=0, at_most=1)
+    """Before each stage but the first, weights are multiplied by this ...
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_number("shrink", self.shrink, at_least=0, at_most=1)
-        require_number("perturb", self.perturb, at_least=0)
+    That is, θ ← shrink·θ + perturb·(fresh initialisation)."""
+    perturb: float = setting(0.0, at_least=0)
+    """... and this share of a fresh initialisation is added."""
 
     def begin_stage(self, is_first: bool) -> Iterator[Event]:
         if not is_first and (self.shrink, self.perturb) != (1.0, 0.0):

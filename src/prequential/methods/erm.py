@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from prequential.errors import require_count
 from prequential.events import Event, Train
-from prequential.methods.method import MethodDefaults, cut_into_batches, num_batches, require_batch_fits
+from prequential.methods.method import PASSES, InBatches, cut_into_batches, num_batches, require_batch_fits
 from prequential.methods.parts import Part, enter_parts, events_of
 from prequential.rng import derive, permutation
-from prequential.settings import use_plain_numbers
+from prequential.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class FullDataset(MethodDefaults):
+class FullDataset(InBatches):
     """Empirical risk minimisation: train on everything for E epochs, then look at held-out data.
 
     Everything is revealed at once and no temperature is fitted.
@@ -22,17 +21,11 @@ class FullDataset(MethodDefaults):
 
     name: ClassVar[str] = "erm"
     title: ClassVar[str] = "ERM"
+    about: ClassVar[str] = "the whole data set, no code"
     prequential: ClassVar[bool] = False
 
-    batch_size: int = 32
-    """Examples per training step."""
-    epochs: int = 10
+    epochs: int = setting(10, at_least=1, short="epochs", role=PASSES)
     """Passes over the data."""
-
-    def __post_init__(self) -> None:
-        use_plain_numbers(self)
-        require_count("batch_size", self.batch_size)
-        require_count("epochs", self.epochs)
 
     def events(self, length: int, seed: int) -> Iterator[Event]:
         return events_of(self._parts(length, seed))

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -9,6 +10,10 @@ import numpy as np
 from prequential.conditioning import INPUTS_SO_FAR
 from prequential.errors import PreqError
 from prequential.events import Evaluate, Event, Indices
+from prequential.settings import check_settings, setting
+
+PASSES = "passes"
+"""The role of the setting that says how often the past is gone through again, whatever a method calls it."""
 
 
 class Method(Protocol):
@@ -46,9 +51,15 @@ class Method(Protocol):
 
 
 class MethodDefaults:
-    """What most methods share: they are prequential, calibrate at factor 1 and close with Evaluate."""
+    """What most methods share: they are prequential, calibrate at factor 1 and close with Evaluate.
+
+    Their settings are checked as their fields say (`prequential.settings.setting`).
+    """
 
     prequential: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     @property
     def calibration_rate_factor(self) -> float:
@@ -68,6 +79,14 @@ class MethodDefaults:
 
     def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
         return self.events(length, seed), 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class InBatches(MethodDefaults):
+    """A method that trains on batches of one size."""
+
+    batch_size: int = setting(32, at_least=1, short="batch")
+    """Examples per training step."""
 
 
 def cut_into_batches(indices: Indices, batch_size: int) -> list[Indices]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prequential.errors import PreqError, require_count, require_flag
+from prequential.errors import PreqError
 from prequential.events import Calibrate, Event, Indices, Predict, Train
-from prequential.methods.method import MethodDefaults, cut_into_batches, require_batch_fits
+from prequential.methods.method import InBatches, cut_into_batches, require_batch_fits
 from prequential.rng import derive, integers_below
-from prequential.settings import use_plain_numbers
+from prequential.settings import setting
 
 MOST_REPLAYS = 1_000_000
 
@@ -21,27 +21,20 @@ Called once per time step, in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MiniBatches(MethodDefaults):
+class MiniBatches(InBatches):
     """Settings and time steps of the mini-batch incremental methods; subclasses say what is replayed."""
 
-    batch_size: int = 32
-    """Examples per training step."""
-    first_block: int | None = None
-    """Labels predicted at once in the beginning; grows to the batch size. Off: always the batch size."""
-    min_steps: int = 0
-    """While blocks grow, at least this many training steps per block; needs first_block."""
-    calibrate: bool = True
+    first_block: int | None = setting(None, at_least=1, hint="the batch size")
+    """Labels predicted at once in the beginning, growing to the batch size."""
+    min_steps: int = setting(0, at_least=0)
+    """At least this many training steps per block while blocks grow; needs a first block."""
+    calibrate: bool = setting(True, flag="calibration", off="Leave the softmax temperature at 1.")
     """Forward calibration of the softmax temperature."""
 
     def __post_init__(self) -> None:
-        use_plain_numbers(self)
-        require_count("batch_size", self.batch_size)
-        require_count("min_steps", self.min_steps, at_least=0)
-        require_flag("calibrate", self.calibrate)
-        if self.first_block is not None:
-            require_count("first_block", self.first_block)
-            if self.batch_size % self.first_block:
-                raise PreqError(f"first_block must divide the batch size {self.batch_size}, got {self.first_block}")
+        super().__post_init__()
+        if self.batch_size % self.unit:
+            raise PreqError(f"first_block must divide the batch size {self.batch_size}, got {self.first_block}")
         if self.min_steps and self.unit == self.batch_size:
             raise PreqError(
                 f"min_steps acts only while blocks grow, got min_steps={self.min_steps} and blocks of "

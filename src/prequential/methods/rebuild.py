@@ -1,14 +1,63 @@
-"""A method or recipe from the plain values that a record or bitstream holds."""
+"""Methods by name, the package's and the user's own, and from the plain values that a record or bitstream holds."""
 
-from dataclasses import fields
-from typing import Any
+import copyreg
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
 
-from prequential.errors import PreqError
-from prequential.methods import AGE_LAWS, METHODS, Method, age_law
+from prequential.errors import PreqError, unknown_name
+from prequential.methods import METHODS, Method
+from prequential.settings import from_plain
+from prequential.users_own import find_own
+
+OWN = "file.py:Class"
+MEMBERS = ("name", "title", "prequential", "calibration_rate_factor", "events", "closing", "enter")
+"""What a class must have to be a method, besides its settings."""
 
 
-def method_from_settings(settings: dict[str, Any]) -> Method:
-    """The method with these settings; only methods of the package are built.
+def find_method(name: str) -> type[Method]:
+    """The method of that name: one of METHODS, or a user's own, `file.py:Class` or `package.module:Class`.
+
+    Example:
+        >>> find_method("ci-fs").title
+        'CI/FS'
+    """
+    if ":" not in name:
+        if name not in METHODS:
+            raise unknown_name("method", name, [*METHODS, OWN])
+        return METHODS[name]
+    found = find_own(name, "method")
+    if not isinstance(found, type) or not is_dataclass(found):
+        raise PreqError(f"'{name}' is no class of settings; a method is a frozen dataclass with the members of Method")
+    if missing := [member for member in MEMBERS if not hasattr(found, member)]:
+        raise PreqError(f"the method '{name}' has no {missing[0]}; derive it from prequential.MethodDefaults")
+    kind = cast(type[Method], found)
+    if kind.name in METHODS:
+        raise PreqError(f"the method '{name}' is called {kind.name}, as one of the package is; give it another name")
+    if ".py:" in name:  # no import finds its class in another process: it goes there by the name of its file
+        copyreg.pickle(kind, partial(_reduced, str(Path(name).absolute())))
+    return kind
+
+
+def _reduced(name: str, method: Any) -> tuple[Any, ...]:
+    return _restored, (name, dict(vars(method)))
+
+
+def _restored(name: str, values: dict[str, Any]) -> Method:
+    kind: Any = find_method(name)
+    method: Method = kind(**values)
+    return method
+
+
+def method_from_settings(settings: Mapping[str, Any], own: str | type[Method] | None = None) -> Method:
+    """The method with these settings.
+
+    Args:
+        settings: as a record or bitstream holds them, with the name of the method.
+        own: the method where it is not one of the package, which alone are found by their names: the class, or
+            `file.py:Class`. No code is run because a file names it.
 
     Example:
         >>> from prequential.methods import ReplayStreams
@@ -16,24 +65,15 @@ def method_from_settings(settings: dict[str, Any]) -> Method:
         >>> method_from_settings(settings_of(ReplayStreams(num_streams=3))) == ReplayStreams(num_streams=3)
         True
     """
-    name = settings.get("name") if isinstance(settings, dict) else None
-    if not isinstance(name, str) or name not in METHODS:
-        raise PreqError(f"the method '{name}' is not one of the package ({', '.join(METHODS)}); give it again")
-    kind: Any = METHODS[name]
-    values = {key: value for key, value in settings.items() if key != "name"}
-    _require_known(kind, values)
-    if isinstance(law := values.get("age_law"), dict):
-        arguments = {key: value for key, value in law.items() if key != "name"}
-        if law.get("name") not in list(AGE_LAWS) or set(arguments) - {"scale"}:
-            raise PreqError(f"the age law {law} is not one of the package ({', '.join(AGE_LAWS)})")
-        values["age_law"] = age_law(law["name"], arguments.get("scale"))
-    if isinstance(values.get("split_points"), list):
-        values["split_points"] = tuple(values["split_points"])
-    method: Method = kind(**values)
+    name = settings.get("name") if isinstance(settings, Mapping) else None
+    kind: Any = find_method(own) if isinstance(own, str) else own
+    if kind is not None and kind.name != name:
+        raise PreqError(f"this was made with the method '{name}', got '{kind.name}'; give the same")
+    if kind is None and (not isinstance(name, str) or name not in METHODS):
+        raise PreqError(
+            f"the method '{name}' is not one of the package ({', '.join(METHODS)}); give it again (--method {OWN})"
+        )
+    method: Method = from_plain(
+        kind or METHODS[str(name)], {key: value for key, value in settings.items() if key != "name"}, str(name)
+    )
     return method
-
-
-def _require_known(kind: Any, values: dict[str, Any]) -> None:
-    unknown = set(values) - {f.name for f in fields(kind)}
-    if unknown:
-        raise PreqError(f"{kind.name} has no setting {', '.join(sorted(unknown))}; was it made by another version?")

@@ -6,12 +6,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.errors import PreqError, require_count
 from prequential.events import Indices
-from prequential.methods.ages import UNIFORM, AgeLaw
+from prequential.methods.ages import UNIFORM, AgeLaw, age_law, require_age_law
+from prequential.methods.method import PASSES
 from prequential.methods.minibatch import MOST_REPLAYS, MiniBatches, Replay
 from prequential.rng import derive, uniforms
+from prequential.settings import setting
 
+AGE_FLAGS = {
+    "age_law": ("name", "Which ages are replayed: uniform, exponential or pareto."),
+    "age_scale": ("scale", "The scale of the exponential or pareto law, in examples."),
+}
 SCANNED_MOVES = 1 << 14
 """Moves looked at together when a replay is entered far from its beginning."""
 
@@ -35,17 +40,12 @@ class ReplayStreams(MiniBatches):
 
     name: ClassVar[str] = "mi-rs"
     title: ClassVar[str] = "MI/RS"
+    about: ClassVar[str] = "replay streams"
 
-    num_streams: int = 8
-    """K: replay streams, that is replayed examples per new one."""
-    age_law: AgeLaw = UNIFORM
+    num_streams: int = setting(8, at_least=1, at_most=MOST_REPLAYS, flag="streams", short="streams", role=PASSES)
+    """Replay streams (K), that is replayed examples per new one."""
+    age_law: AgeLaw = setting(UNIFORM, check=require_age_law, make=age_law, parts=AGE_FLAGS)
     """Which ages are replayed how often."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count("num_streams", self.num_streams, at_most=MOST_REPLAYS)
-        if not callable(getattr(self.age_law, "weights", None)):
-            raise PreqError(f"age_law must be a law such as Pareto(scale=2000.0), got {self.age_law}")
 
     @property
     def replays_per_label(self) -> int:

@@ -18,6 +18,7 @@ from torch import nn
 from prequential.conditioning import INPUTS_SO_FAR, widest
 from prequential.errors import PreqError, require_number
 from prequential.models.registry import MODELS, ModelFactory, find_factory, is_package_model, name_of, summary_of
+from prequential.models.shapes import Shape
 from prequential.models.weight_standardisation import standardise_weights
 
 __all__ = [
@@ -34,9 +35,7 @@ __all__ = [
 ]
 
 
-def build(
-    factory: str | ModelFactory, input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0
-) -> nn.Module:
+def build(factory: str | ModelFactory, input_shape: Shape, output_size: int, *, width: float = 1.0) -> nn.Module:
     """A fresh model for inputs of that shape that gives so many numbers.
 
     Example:
@@ -83,9 +82,7 @@ def conditioning_of(factory: str | ModelFactory, model: nn.Module) -> str:
     return widest(*(getattr(each, "conditioned_on", INPUTS_SO_FAR) for each in asked))
 
 
-def count_parameters(
-    factory: str | ModelFactory, input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0
-) -> int:
+def count_parameters(factory: str | ModelFactory, input_shape: Shape, output_size: int, *, width: float = 1.0) -> int:
     """How many numbers such a model has; no memory is given to them.
 
     Example:

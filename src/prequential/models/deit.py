@@ -6,14 +6,12 @@ from torch.nn import functional as F
 
 from prequential.errors import PreqError, require_count, require_number
 from prequential.models.mlp import scaled
-from prequential.models.shapes import require_image
+from prequential.models.shapes import Shape, require_image
 
 HEAD_SIZE = 64
 
 
-def deit_s(
-    input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0, stochastic_depth: float = 0.0
-) -> nn.Module:
+def deit_s(input_shape: Shape, output_size: int, *, width: float = 1.0, stochastic_depth: float = 0.0) -> nn.Module:
     """DeiT-S: vision transformer of 12 blocks, 6 heads of 64; patches of 16×16 pixels, 4×4 in small images.
 
     Example:
@@ -25,9 +23,7 @@ def deit_s(
     return deit(input_shape, output_size, heads=6, depth=12, width=width, stochastic_depth=stochastic_depth)
 
 
-def deit_tiny(
-    input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0, stochastic_depth: float = 0.0
-) -> nn.Module:
+def deit_tiny(input_shape: Shape, output_size: int, *, width: float = 1.0, stochastic_depth: float = 0.0) -> nn.Module:
     """A small DeiT for small images: 4 blocks (a third of DeiT-Ti), 3 heads of 64; patches of 4×4 pixels.
 
     Example:
@@ -38,7 +34,7 @@ def deit_tiny(
 
 
 def deit(
-    input_shape: tuple[int, ...],
+    input_shape: Shape,
     output_size: int,
     *,
     heads: int,

@@ -3,10 +3,10 @@
 from torch import nn
 
 from prequential.models.mlp import scaled
-from prequential.models.shapes import flat_size, require_image
+from prequential.models.shapes import Shape, flat_size, require_image
 
 
-def lenet(input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0) -> nn.Sequential:
+def lenet(input_shape: Shape, output_size: int, *, width: float = 1.0) -> nn.Sequential:
     """Two 5×5 convolutions (6 channels, padded; 16), max-pooled, then dense layers of 120 and 84.
 
     Pooling stands before ReLU: the same function, on a quarter of the values.

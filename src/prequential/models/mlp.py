@@ -5,14 +5,11 @@ from itertools import pairwise
 
 from torch import nn
 
+from prequential.models.shapes import Shape
+
 
 def mlp(
-    input_shape: tuple[int, ...],
-    output_size: int,
-    *,
-    num_hidden: int = 2,
-    width: float = 1.0,
-    dropout: float = 0.5,
+    input_shape: Shape, output_size: int, *, num_hidden: int = 2, width: float = 1.0, dropout: float = 0.5
 ) -> nn.Sequential:
     """Hidden layers of 512 ReLU units, each followed by dropout.
 

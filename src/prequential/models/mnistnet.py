@@ -3,16 +3,14 @@
 from torch import nn
 
 from prequential.models.mlp import scaled
-from prequential.models.shapes import flat_size, require_image
+from prequential.models.shapes import Shape, flat_size, require_image
 
 PAIRS = ((32, 0.6), (64, 0.8), (128, 0.8), (256, 0.8))
 """Channels of each pair of convolutions, and its share of the dropout between the two."""
 DENSE = 256
 
 
-def mnistnet(
-    input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0, dropout: float = 0.5
-) -> nn.Sequential:
+def mnistnet(input_shape: Shape, output_size: int, *, width: float = 1.0, dropout: float = 0.5) -> nn.Sequential:
     """Blier & Ollivier's 3×3 convolutions 32-32-64-64-128-128-256-256, batch-normalised, with dropout of channels.
 
     Theirs, by their script, are the layers and their order, the rates and the biases; between the dense layers there

@@ -2,14 +2,10 @@
 
 import difflib
 import importlib
-import importlib.util
 import inspect
 import re
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from torch import nn
@@ -19,20 +15,20 @@ from prequential.models.deit import deit_s, deit_tiny
 from prequential.models.lenet import lenet
 from prequential.models.mlp import mlp
 from prequential.models.mnistnet import mnistnet
+from prequential.models.resnet import BLOCKS as RESNETS
 from prequential.models.resnet import resnet
-from prequential.models.shapes import require_image
+from prequential.models.shapes import Shape, require_image
 from prequential.models.smallconv import smallconv
 from prequential.models.vgg import CONVOLUTIONS as VGGS
 from prequential.models.vgg import vgg, vgg_bn, vggpp
 from prequential.models.weight_standardisation import CONVOLUTIONS, standardise_weights
 from prequential.models.wide_resnet import nearest_depth, wide_resnet
+from prequential.users_own import find_own
 
 ModelFactory = Callable[..., nn.Module]
 
 MODELS: dict[str, ModelFactory] = {
-    "mlp1": partial(mlp, num_hidden=1),
-    "mlp2": partial(mlp, num_hidden=2),
-    "mlp3": partial(mlp, num_hidden=3),
+    **{f"mlp{number}": partial(mlp, num_hidden=number) for number in (1, 2, 3)},
     "lenet": lenet,
     "smallconv": smallconv,
     "mnistnet": mnistnet,
@@ -42,10 +38,7 @@ MODELS: dict[str, ModelFactory] = {
     **{f"vggpp-{depth}": partial(vggpp, depth=depth) for depth in VGGS if depth != 16},
     "wrn-16-1": partial(wide_resnet, depth=16, widening=1),
     "wrn-28-10": partial(wide_resnet, depth=28, widening=10),
-    "resnet18": partial(resnet, depth=18),
-    "resnet34": partial(resnet, depth=34),
-    "resnet50": partial(resnet, depth=50),
-    "resnet101": partial(resnet, depth=101),
+    **{f"resnet{depth}": partial(resnet, depth=depth) for depth in RESNETS},
     "deit-s": deit_s,
     "deit-tiny": deit_tiny,
 }
@@ -122,9 +115,7 @@ def summary_of(name: str) -> str:
     return (inspect.getdoc(documented) or "").splitlines()[0]
 
 
-def standardised_model(
-    make: ModelFactory, input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0
-) -> nn.Module:
+def standardised_model(make: ModelFactory, input_shape: Shape, output_size: int, *, width: float = 1.0) -> nn.Module:
     """The model of that name without `-ws`, with standardised weights in its convolutions."""
     model = make(input_shape, output_size, width=width)
     if not any(isinstance(layer, CONVOLUTIONS) for layer in model.modules()):
@@ -132,7 +123,7 @@ def standardised_model(
     return standardise_weights(model)
 
 
-def timm_model(architecture: str, input_shape: tuple[int, ...], output_size: int) -> nn.Module:
+def timm_model(architecture: str, input_shape: Shape, output_size: int) -> nn.Module:
     """A model of the library timm, freshly initialised."""
     require_image(f"{TIMM}{architecture}", input_shape, at_least=1)
     channels, height, breadth = input_shape
@@ -190,29 +181,8 @@ def _timm() -> Any:
 
 
 def _find_users_own(name: str) -> ModelFactory:
-    module_name, _, attribute = name.partition(":")
-    module = _import(module_name, name)
-    if not hasattr(module, attribute):
-        raise PreqError(f"module '{module_name}' has no '{attribute}'; write package.module:factory")
-    factory = getattr(module, attribute)
+    factory = find_own(name, "model")
     if not callable(factory):
         raise PreqError(f"'{name}' is a {type(factory).__name__}; name a function or class that returns an nn.Module")
     found: ModelFactory = factory
     return found
-
-
-def _import(module_name: str, name: str) -> ModuleType:
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        if not module_name.endswith(".py"):
-            return importlib.import_module(module_name)
-        spec = importlib.util.spec_from_file_location(Path(module_name).stem, module_name)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-    except Exception as error:  # the user's code may fail in any way
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise PreqError(f"cannot import '{module_name}' for the model '{name}' ({reason})") from error

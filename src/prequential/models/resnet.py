@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from prequential.errors import PreqError
 from prequential.models.mlp import scaled
-from prequential.models.shapes import require_image
+from prequential.models.shapes import Shape, require_image
 
 BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
 """How many blocks each depth has at each of the four resolutions."""
@@ -15,7 +15,7 @@ SMALL_SIDE = 64
 
 
 def resnet(
-    input_shape: tuple[int, ...], output_size: int, *, depth: int = 50, width: float = 1.0, zero_init: bool = False
+    input_shape: Shape, output_size: int, *, depth: int = 50, width: float = 1.0, zero_init: bool = False
 ) -> nn.Module:
     """Residual network: basic blocks (18, 34 layers) or bottlenecks (50, 101); for small images a 3×3 stem.
 
@@ -35,7 +35,7 @@ def resnet(
     require_image(f"resnet{depth}", input_shape, at_least=4)
     channels = [scaled(size, width) for size in (64, 128, 256, 512)]
     small = min(input_shape[1:]) < SMALL_SIDE
-    model = ResNet(input_shape[0], output_size, channels, BLOCKS[depth], bottleneck=depth >= 50, small=small)
+    model = ResNet(input_shape[0], output_size, channels, depth, small=small)
     for block in model.modules():
         if zero_init and isinstance(block, BasicBlock | Bottleneck):
             nn.init.zeros_(block.bn2.weight if isinstance(block, BasicBlock) else block.bn3.weight)
@@ -45,18 +45,9 @@ def resnet(
 class ResNet(nn.Module):
     """Stem, four groups of blocks, average, dense layer."""
 
-    def __init__(
-        self,
-        input_channels: int,
-        output_size: int,
-        channels: list[int],
-        blocks: tuple[int, ...],
-        *,
-        bottleneck: bool,
-        small: bool,
-    ) -> None:
+    def __init__(self, input_channels: int, output_size: int, channels: list[int], depth: int, *, small: bool) -> None:
         super().__init__()
-        kind = Bottleneck if bottleneck else BasicBlock
+        kind, blocks = Bottleneck if depth >= 50 else BasicBlock, BLOCKS[depth]
         size = channels[0]
         kernel, stride = (3, 1) if small else (7, 2)
         self.conv1 = nn.Conv2d(input_channels, size, kernel, stride=stride, padding=kernel // 2, bias=False)
@@ -128,8 +119,8 @@ def _shortcut(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
 
 
 def _layer(
-    kind: type[BasicBlock] | type[Bottleneck], inputs: int, channels: int, blocks: int, *, stride: int
+    kind: type[BasicBlock] | type[Bottleneck], inputs: int, channels: int, num_blocks: int, *, stride: int
 ) -> nn.Sequential:
     outputs = channels * kind.expansion
-    rest = (kind(outputs, channels, stride=1) for _ in range(blocks - 1))
+    rest = (kind(outputs, channels, stride=1) for _ in range(num_blocks - 1))
     return nn.Sequential(kind(inputs, channels, stride=stride), *rest)

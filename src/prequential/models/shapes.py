@@ -5,8 +5,11 @@ from torch import nn
 
 from prequential.errors import PreqError
 
+Shape = tuple[int, ...]
+"""Of one input."""
 
-def require_image(model: str, input_shape: tuple[int, ...], *, at_least: int) -> None:
+
+def require_image(model: str, input_shape: Shape, *, at_least: int) -> None:
     """Refuse an input that is not (channels, height, width) of a minimum size."""
     if len(input_shape) != 3 or min(input_shape[1:]) < at_least:
         raise PreqError(
@@ -15,7 +18,7 @@ def require_image(model: str, input_shape: tuple[int, ...], *, at_least: int) ->
         )
 
 
-def flat_size(features: nn.Module, input_shape: tuple[int, ...]) -> int:
+def flat_size(features: nn.Module, input_shape: Shape) -> int:
     """The number of values `features` makes of one input. Draws no random numbers, moves no statistics."""
     training = features.training
     with torch.no_grad():

@@ -3,12 +3,10 @@
 from torch import nn
 
 from prequential.models.mlp import scaled
-from prequential.models.shapes import flat_size, require_image
+from prequential.models.shapes import Shape, flat_size, require_image
 
 
-def smallconv(
-    input_shape: tuple[int, ...], output_size: int, *, width: float = 1.0, dropout: float = 0.5
-) -> nn.Sequential:
+def smallconv(input_shape: Shape, output_size: int, *, width: float = 1.0, dropout: float = 0.5) -> nn.Sequential:
     """3×3 convolutions 32-32-pool-64-64-pool and a dense layer of 256, batch-normalised, with dropout.
 
     Example:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from prequential.errors import PreqError, require_number
 from prequential.models.mlp import scaled
-from prequential.models.shapes import require_image
+from prequential.models.shapes import Shape, require_image
 from prequential.models.weight_standardisation import standardise_weights
 
 CHANNELS = (64, 128, 256, 512, 512)
@@ -19,7 +19,7 @@ LARGE_SIDE = 112
 
 
 def vgg(
-    input_shape: tuple[int, ...], output_size: int, *, depth: int = 16, width: float = 1.0, dropout: float | None = None
+    input_shape: Shape, output_size: int, *, depth: int = 16, width: float = 1.0, dropout: float | None = None
 ) -> nn.Sequential:
     """VGG-DEPTH: 3×3 convolutions with biases and no normalisation, max-pooled five times.
 
@@ -36,7 +36,7 @@ def vgg(
 
 
 def vgg_bn(
-    input_shape: tuple[int, ...], output_size: int, *, depth: int = 16, width: float = 1.0, dropout: float | None = None
+    input_shape: Shape, output_size: int, *, depth: int = 16, width: float = 1.0, dropout: float | None = None
 ) -> nn.Sequential:
     """VGG-DEPTH with batch normalisation after each of its 3×3 convolutions.
 
@@ -48,7 +48,7 @@ def vgg_bn(
 
 
 def vggpp(
-    input_shape: tuple[int, ...],
+    input_shape: Shape,
     output_size: int,
     *,
     depth: int = 16,
@@ -74,7 +74,7 @@ def vggpp(
 
 def _vgg(
     name: str,
-    input_shape: tuple[int, ...],
+    input_shape: Shape,
     output_size: int,
     depth: int,
     width: float,

@@ -6,11 +6,11 @@ from torch.nn import functional as F
 
 from prequential.errors import PreqError, require_count
 from prequential.models.mlp import scaled
-from prequential.models.shapes import require_image
+from prequential.models.shapes import Shape, require_image
 
 
 def wide_resnet(
-    input_shape: tuple[int, ...],
+    input_shape: Shape,
     output_size: int,
     *,
     depth: int = 28,
@@ -37,7 +37,7 @@ def wide_resnet(
         raise PreqError(f"the depth of a wide residual network must be 6n + 4, got {depth}; try {nearest_depth(depth)}")
     stem = scaled(16, width)
     channels = [stem, *(scaled(size * widening, width) for size in (16, 32, 64))]
-    return WideResNet(input_shape[0], output_size, channels, blocks=(depth - 4) // 6, dropout=dropout)
+    return WideResNet(input_shape[0], output_size, channels, num_blocks=(depth - 4) // 6, dropout=dropout)
 
 
 def nearest_depth(depth: int) -> int:
@@ -54,13 +54,13 @@ class WideResNet(nn.Module):
     """Stem, three groups of blocks, batch normalisation, average, dense layer."""
 
     def __init__(
-        self, input_channels: int, output_size: int, channels: list[int], *, blocks: int, dropout: float
+        self, input_channels: int, output_size: int, channels: list[int], *, num_blocks: int, dropout: float
     ) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(input_channels, channels[0], 3, padding=1, bias=False)
-        self.group1 = _group(channels[0], channels[1], blocks, 1, dropout)
-        self.group2 = _group(channels[1], channels[2], blocks, 2, dropout)
-        self.group3 = _group(channels[2], channels[3], blocks, 2, dropout)
+        self.group1 = _group(channels[0], channels[1], num_blocks, 1, dropout)
+        self.group2 = _group(channels[1], channels[2], num_blocks, 2, dropout)
+        self.group3 = _group(channels[2], channels[3], num_blocks, 2, dropout)
         self.bn = nn.BatchNorm2d(channels[3])
         self.fc = nn.Linear(channels[3], output_size)
         for layer in self.modules():
@@ -94,6 +94,6 @@ class WideBlock(nn.Module):
         return torch.add(self.conv2(hidden), kept)
 
 
-def _group(inputs: int, outputs: int, blocks: int, stride: int, dropout: float) -> nn.Sequential:
-    first = WideBlock(inputs, outputs, stride=stride, dropout=dropout)
-    return nn.Sequential(first, *(WideBlock(outputs, outputs, stride=1, dropout=dropout) for _ in range(blocks - 1)))
+def _group(inputs: int, outputs: int, num_blocks: int, stride: int, dropout: float) -> nn.Sequential:
+    rest = (WideBlock(outputs, outputs, stride=1, dropout=dropout) for _ in range(num_blocks - 1))
+    return nn.Sequential(WideBlock(inputs, outputs, stride=stride, dropout=dropout), *rest)

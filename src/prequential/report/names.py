@@ -9,7 +9,7 @@ from prequential.runs.record import Record
 
 
 def short_names(records: Sequence[Record]) -> list[str]:
-    """A name for each run: as much of the end of its directory as tells it from the others.
+    """A name for each run: its own, or as much of the end of its directory as tells it from the others.
 
     A record that was never written is called by its model. Names that would still be equal get a number.
 
@@ -17,7 +17,8 @@ def short_names(records: Sequence[Record]) -> list[str]:
         >>> shortest(["runs/a/lenet", "runs/b/lenet", "runs/a/mlp"])
         ['a/lenet', 'b/lenet', 'mlp']
     """
-    names = shortest([record.model["name"] if record.path is None else str(record.path) for record in records])
+    paths = [record.model["name"] if record.path is None else str(record.path) for record in records]
+    names = shortest(paths, [record.name for record in records])
     used: Counter[str] = Counter()
     doubled = {name for name, times in Counter(names).items() if times > 1}
     found = []
@@ -41,9 +42,15 @@ def printable(text: str) -> str:
     )
 
 
-def shortest(paths: Sequence[str]) -> list[str]:
-    """Each path without the folders that are not needed to tell it from the others."""
-    parts = [PurePath(path).parts or (path,) for path in paths]
+def shortest(paths: Sequence[str], given: Sequence[str | None] | None = None) -> list[str]:
+    """Each path without the folders that are not needed to tell it from the others; names that were given stay.
+
+    Example:
+        >>> shortest(["runs/a/lenet", "runs/b/lenet"], [None, "the best"])
+        ['lenet', 'the best']
+    """
+    named = zip(paths, given or [None] * len(paths), strict=True)
+    parts = [(name,) if name else PurePath(path).parts or (path,) for path, name in named]
     depths = [1] * len(parts)
     while True:
         names = ["/".join(part[-depth:]) for part, depth in zip(parts, depths, strict=True)]

@@ -93,7 +93,7 @@ def _draw(axes: Any, points: Sequence[Point], *, heldout: bool) -> None:
 def _name_dots(axes: Any, points: Sequence[Point], *, heldout: bool) -> None:
     if len(points) > MOST_NAMES:
         return
-    names = shortest([point.directory for point in points])
+    names = shortest([point.directory for point in points], [point.name for point in points])
     for name, place in zip(names, places_of(points, heldout=heldout), strict=True):
         axes.annotate(literal(name), place, (5, 5), textcoords="offset points", fontsize=8, color=INK)
 

@@ -6,28 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from prequential.catalogue import short_names
 from prequential.conditioning import INPUTS_SO_FAR, difference
 from prequential.errors import PreqError
 from prequential.measure import sequence_of
-from prequential.methods import METHODS
 from prequential.pareto import pareto_front
 from prequential.report.names import shortest
 from prequential.runs.record import RECORD_FILE, Record, load
-
-MAIN_SETTINGS = {
-    "num_streams": "streams",
-    "num_replays": "replays",
-    "epochs": "epochs",
-    "batch_size": "batch",
-    "learning_rate": "lr",
-    "eps": "eps",
-    "weight_decay": "decay",
-    "ema_step_size": "ema",
-    "label_smoothing": "smoothing",
-    "width": "width",
-    "seed": "seed",
-}
-"""What people look at first, and how it is called where there is little room."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +35,14 @@ class Point:
     heldout_error: float | None
     settings: dict[str, Any]
     conditioned_on: str = INPUTS_SO_FAR
+    name: str | None = None
+    """What the run was called, if anything."""
 
     def main_settings(self) -> dict[str, str]:
         """The settings people look at first, by their short names."""
         return {
             short: f"{self.settings[name]:.3g}" if isinstance(self.settings[name], float) else str(self.settings[name])
-            for name, short in MAIN_SETTINGS.items()
+            for name, short in short_names().items()
             if isinstance(self.settings.get(name), int | float)
         }
 
@@ -72,7 +59,7 @@ class Gathered:
     def told(self) -> str:
         """One line about what codes were told, where that differs."""
         coded = [point for point in self.points if point.nats is not None]
-        names = shortest([point.directory for point in coded])
+        names = shortest([point.directory for point in coded], [point.name for point in coded])
         return difference((name, point.conditioned_on) for name, point in zip(names, coded, strict=True))
 
     def front(self, *, heldout: bool = False) -> list[Point]:
@@ -227,14 +214,13 @@ def _why_not(record: Record, *, heldout: bool) -> str | None:
 
 def _point(record: Record) -> Point:
     assert record.flops is not None
-    name = record.method["name"]
     own = {key: value for part in (record.method, record.recipe) for key, value in part.items() if key != "name"}
     return Point(
         directory=str(record.path),
         data=record.data["name"],
         length=record.length,
-        method=name,
-        title=METHODS[name].title if name in METHODS else name,
+        method=record.method["name"],
+        title=record.title,
         model=record.model["name"],
         flops=record.flops["code"],
         nats=record.codelength,
@@ -242,4 +228,5 @@ def _point(record: Record) -> Point:
         heldout_error=None if record.heldout is None else record.heldout["error_rate"],
         settings={"width": record.model["width"], **record.seeds, **own},
         conditioned_on=record.conditioned_on,
+        name=record.name,
     )

@@ -16,10 +16,9 @@ from prequential.files import read_array
 from prequential.methods.rebuild import method_from_settings
 from prequential.plan import Plan
 from prequential.report.sums import Sums
-from prequential.runs.live import Standing, is_going, is_locked, read_standing
+from prequential.runs.live import DIED, Standing, is_locked, read_standing, status_of
 from prequential.runs.record import OVER, RECORD_FILE, read_facts
 
-DIED = "died"
 SPARK_WINDOWS = 8
 MOST_POSITIONS_COUNTED = 200_000
 """Longer plans are not counted for an estimate of the time left: it would take seconds."""
@@ -81,10 +80,9 @@ class RunReader:
         if self._over is not None and not changed:
             return self._over
         status = self._facts["status"]
-        standing = None if status in OVER else read_standing(self.path)
+        standing = None
         if status not in OVER:
-            going = is_going(self.path, standing)
-            status = "running" if going else DIED if status == "running" else status
+            standing, status = read_standing(self.path), status_of(self.path, status)
             if self._read_facts():  # it ended meanwhile
                 return self.read()
         row = self._row(status, standing if status in ("running", DIED) else None)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prequential.errors import PreqError
-from prequential.report.names import shortest
-from prequential.report.standings import DIED, Row, RunReader, look
+from prequential.report.names import printable, shortest
+from prequential.report.standings import Row, RunReader, look
 from prequential.report.sums import Sums
+from prequential.runs.live import DIED
 
 RESUMABLE = (DIED, "stopped", "failed")
 """The statuses of runs that go on with --resume."""
@@ -79,7 +80,7 @@ class Watcher:
         found = []
         for rows in groups.values():
             judged = self._with_regret(rows)
-            named = [(names[row.path], row) for row in judged]
+            named = [(printable(str(row.facts.get("name") or "")) or names[row.path], row) for row in judged]
             found.append(Group(sorted(named, key=lambda each: _rank(*each))))
         found.sort(key=lambda group: not any(row.is_going for _, row in group.rows))
         return Snapshot(found, unreadable, len(locked))

@@ -7,9 +7,9 @@ import contextlib
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -17,14 +17,17 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from prequential.errors import PreqError, PreqWarning
-from prequential.files import digest_of, write_atomically, writing
+from prequential.files import digest_of, read_array, write_atomically, writing
+from prequential.learn.learning import Learning
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
+from prequential.runs.measured import COUNTERS
+from prequential.runs.record import ARRAYS
+from prequential.runs.recorder import Recorder
 
 KEPT = 2
 NAME = "[0-9]" * 14 + "-" + "[0-9a-f]" * 32
 """How checkpoints are named: the number of events, then the fingerprint of the content."""
 
-Kind = TypeVar("Kind", bound="Checkpoint")
 State = dict[str, list[Tensor]]
 
 
@@ -41,49 +44,94 @@ def reading() -> Iterator[None]:
         raise DamagedError(str(error)) from None
 
 
-class Checkpoint:
-    """A state between two events, read from a file and verified: its tensors, and what was written beside them."""
+class OtherMembersError(Exception):
+    """A checkpoint of a stack that is not this one."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+
+class Checkpoint:
+    """The state of a run between two events, read from a file and verified.
+
+    `numbers` says which of the members that were asked for it has, in its order; `facts` what is told of each.
+    """
+
+    learner: Learning
+    """Of these members, to be restored."""
+
+    def __init__(self, file: Path, names: Sequence[str]) -> None:
+        self._file, self._state = file, State()
         with reading():
             content = file.read_bytes()
             if digest_of(content) != file.stem.partition("-")[2]:
                 raise DamagedError("its content does not fit its name")
-            header_size = int.from_bytes(content[:8], "little")
-            header = json.loads(content[8 : 8 + header_size])
-            self.meta: dict[str, Any] = dict(json.loads(header["__metadata__"]["prequential"]))
-            self._threads = int(self.meta["threads"])
-            self.state: State = {}
+            header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+            meta: dict[str, Any] = dict(json.loads(header["__metadata__"]["prequential"]))
+            self._threads = int(meta["threads"])
             tensors = load(content)
             for key in sorted(tensors, key=lambda key: (key.rpartition(".")[0], int(key.rpartition(".")[2]))):
-                self.state.setdefault(key.rpartition(".")[0], []).append(tensors[key])
-        require_format(self._format, file)
+                self._state.setdefault(key.rpartition(".")[0], []).append(tensors[key])
+        file_format = meta.get("format", 1)  # those of format 1 do not say so
+        require_format(file_format, file)
+        with reading():
+            meta = meta if "members" in meta else _of_one_member(meta)
+            members = [str(name) for name in meta["members"]]
+            self.facts = [in_names_of_now(dict(facts), file_format) for facts in meta["facts"]]
+            self.evaluate: bool | None = meta["evaluate"]
+            self._counters = dict(meta["counters"])
+            self._contents = [
+                {name: (int(described[name][0]), str(described[name][1])) for name in ARRAYS}
+                for described in meta["contents"]
+            ]
+            told = [set(counters) for counters in self._counters["members"]]
+        sizes = {len(part) for part in (members, self.facts, self._contents, told)}
+        if len(sizes) > 1 or any(each != {*COUNTERS, "diverged"} for each in told):
+            raise DamagedError("it does not say where the run stood")
+        if not set(members) <= set(names):
+            raise OtherMembersError
+        self.numbers = [names.index(name) for name in members]
 
-    @property
-    def _format(self) -> object:
-        return self.meta.get("format", 1)  # those of format 1 do not say so
+    def require_arrays(self, paths: Sequence[Path | None]) -> None:
+        """Refuse arrays whose beginning is not what it was when the checkpoint was made."""
+        for path, contents in zip(paths, self._contents, strict=True):
+            if path is None:
+                continue
+            for name, (length, digest) in contents.items():
+                try:
+                    values = read_array(path / f"{name}.npy", length)
+                except PreqError as error:
+                    raise DamagedError(str(error)) from None
+                if digest_of(values.tobytes()) != digest:
+                    raise DamagedError(f"{name}.npy does not fit it")
 
-    def in_names_of_now(self, facts: dict[str, Any]) -> dict[str, Any]:
-        """What the checkpoint says of a run."""
-        return in_names_of_now(facts, self._format)
-
-    def require_tensors(self, wanted: State) -> None:
-        """Refuse tensors that are not like those of this state."""
+    def take(self, learner: Learning) -> None:
+        """Keep the learner that is to be restored; refuse tensors that are not like those it has."""
 
         def shapes(state: State) -> dict[str, list[tuple[object, ...]]]:
             return {name: [(*tensor.shape, tensor.dtype) for tensor in tensors] for name, tensors in state.items()}
 
-        if shapes(self.state) != shapes(wanted):
+        if shapes(self._state) != shapes(learner.tensors()):
             raise DamagedError("its tensors are not those of this model and optimizer")
+        self.learner = learner
+
+    def restore(self, recorder: Recorder) -> None:
+        """Put learner and recorder back to where they were."""
+        self.learner.restore(self._state)
+        recorder.go_back_to(self._counters, self._contents)
 
     def threads(self, wanted: int | str | None) -> int:
         """The number of threads to go on with: the same, since another gives other bits."""
         then = self._threads
         if isinstance(wanted, int) and wanted != then:
-            place = self.file.parent.parent
+            place = self._file.parent.parent
             raise PreqError(f"settings differ from the run in {place}: threads {then} then, {wanted} now")
         return then
+
+
+def _of_one_member(meta: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint of format 1 says, which knew of one member only."""
+    counters = {"diverged": False, **meta["counters"]}
+    counters = {"seconds": counters.pop("seconds"), "members": [counters]}
+    one = {"facts": [meta["facts"]], "contents": [meta["contents"]], "counters": counters}
+    return {"members": ["."], "evaluate": None, **one}
 
 
 class Checkpoints:
@@ -99,7 +147,7 @@ class Checkpoints:
         """Newest first: the number of events comes first in a name."""
         return sorted(self.folder.glob(f"{NAME}.safetensors"), reverse=True)
 
-    def newest(self, read: Callable[[Path], Kind]) -> Kind | None:
+    def newest(self, read: Callable[[Path], Checkpoint]) -> Checkpoint | None:
         """The newest that can be read; None where there is none, or none is whole."""
         files = self.files()
         for number, file in enumerate(files):

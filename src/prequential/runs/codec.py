@@ -19,6 +19,7 @@ from prequential.learn.environment import arithmetic, require_threads, unlike
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
+from prequential.methods.rebuild import method_from_settings
 from prequential.models import ModelFactory
 from prequential.runs.loop import execute
 from prequential.runs.progress import Listener
@@ -53,20 +54,9 @@ def encode(
         >>> bool((pq.decode(bits, data) == data.labels(np.arange(96)).numpy()).all())
         True
     """
-    return encode_and_score(
-        make_model,
-        data,
-        method,
-        recipe,
-        threads=threads,
-        listeners=listeners,
-        seed=seed,
-        plan_seed=plan_seed,
-        width=width,
-        device=device,
-        execution=same_bits(execution or Execution()),
-        learner=learner,
-    )[0]
+    execution = same_bits(execution or Execution())
+    more = {"plan_seed": plan_seed, "width": width, "device": device, "execution": execution, "learner": learner}
+    return encode_and_score(make_model, data, method, recipe, seed, threads, listeners, **more)[0]
 
 
 def encode_and_score(
@@ -74,13 +64,12 @@ def encode_and_score(
     data: DataSequence,
     method: Method | None,
     recipe: Recipe | None,
-    *,
     seed: int,
     threads: int | str | None,
     listeners: Iterable[Listener],
     **settings: Any,
 ) -> tuple[bytes, NDArray[np.float64]]:
-    """The bitstream, and the nats of each label."""
+    """The bitstream, and the nats of each label; `settings` are the others of `make_session`."""
     require_threads(threads)
     session = make_session(make_model, data, method, [recipe], [seed], evaluate=False, **settings)
     if not session.plan.method.prequential:
@@ -111,10 +100,9 @@ def encode_and_score(
 def _header(session: Session) -> dict[str, Any]:
     """Everything a decoder must rebuild or compare; the number of threads is the current one."""
     learner, (facts,) = session.learner, session.facts
-    told = facts.plain()
+    told, names = facts.facts(), ("method", "recipe", "model", "seeds", "length", "num_classes", "target")
     return {
-        **{name: told[name] for name in ("method", "recipe", "model", "seeds", "length")},
-        **facts.target_facts(),
+        **{name: told[name] for name in names if name in told},
         "data": {name: facts.data[name] for name in ("name", "input_shape", "inputs", "training_view")},
         "plan": session.plan.digest(),
         "fingerprint": facts.model["fingerprint"],
@@ -135,6 +123,7 @@ def decode(
     data: DataSequence,
     make_model: str | ModelFactory | None = None,
     *,
+    method: str | type[Method] | None = None,
     device: str | None = None,
     listeners: Iterable[Listener] = (),
     learner: LearnerFactory | None = None,
@@ -145,6 +134,7 @@ def decode(
         content: what `encode` gave.
         data: the inputs, in the order they were encoded in; its labels are never looked at.
         make_model: the model, where it is not one of the package: code is never imported because a file names it.
+        method: the class of the method, or `file.py:Class`, where it is not one of the package.
         device: where to decode, if not on the encoder's device.
         learner: the encoder's own learner, where it had one.
 
@@ -157,7 +147,8 @@ def decode(
     if len(header["checks"]) != -(-header["length"] // CHECKED_TOGETHER):
         raise PreqError(f"the bitstream's header is damaged: {len(header['checks'])} is not its number of checks")
     blind = InputsOnly(data, target_in(header, data))
-    session = rebuild(header, blind, make_model, device or header["device"], learner)
+    rebuilt = method_from_settings(header["method"], method)
+    session = rebuild(header, blind, make_model, rebuilt, device or header["device"], learner)
     labels = Decoder(header["length"], session.learner.device, container.payload, header["checks"])
     try:
         with session.at_work(session.learner, header["environment"]["threads"]):

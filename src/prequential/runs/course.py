@@ -10,13 +10,12 @@ from prequential.coding.labels import Scorer
 from prequential.data.optional import capabilities
 from prequential.errors import PreqError, require_number
 from prequential.files import allow_open_files
-from prequential.learn.learning import Learning
 from prequential.lock import DirectoryLock
 from prequential.runs.directory import RunDirectory
 from prequential.runs.live import ProgressFile
 from prequential.runs.loop import execute
 from prequential.runs.progress import Listener, Pruned, tell_begin, tell_end
-from prequential.runs.record import ARRAYS, RECORD_FILE, Record, claim, require_no_run
+from prequential.runs.record import ARRAYS, RECORD_FILE, Record, require_no_run, require_writable
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import Session
 from prequential.runs.signals import StopRequest
@@ -66,11 +65,10 @@ class Keeping:
         """Execute a session, or the rest of it; gives the records in the order of the members."""
         numbers = list(range(len(session.seeds)))
         if self.paths is None:
-            begun = _begin(session, numbers, None, threads, resume=False)
-            return list(_go(session, begun, None, of_all, of_each).values())
+            return list(_Course(session, numbers, None, threads, of_all, of_each).run().values())
         with contextlib.ExitStack() as locks:
             for path in self.paths:
-                locks.enter_context(DirectoryLock(claim(path)))
+                locks.enter_context(DirectoryLock(require_writable(path)))
             self._require_room()  # again, now that nobody else can begin a run there
             directory = RunDirectory(
                 self.paths,
@@ -79,117 +77,109 @@ class Keeping:
                 evaluate=session.plan.heldout,
                 every_seconds=self.checkpoint_seconds,
             )
-            done: dict[int, Record] = {}
-            if self.resume:
-                directory.require_ours()
-                done = directory.finished()
-                for number, record in done.items():
-                    ProgressFile(self.paths[number]).end(record)  # of one that was killed before it was done with it
-            missing = [number for number in numbers if number not in done]
-            if missing:
-                begun = _begin(session, missing, directory, threads, resume=self.resume)
-                done |= _go(session, begun, directory, of_all, of_each)
+            done = directory.finished() if self.resume else {}
+            for number, record in done.items():
+                ProgressFile(self.paths[number]).end(record)  # of one that was killed before it was done with it
+            if missing := [number for number in numbers if number not in done]:
+                done |= _Course(session, missing, directory, threads, of_all, of_each, resume=self.resume).run()
             directory.clear()
             return [done[number] for number in numbers]
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """A run at its beginning, or where a checkpoint left it."""
+class _Course:
+    """A run at its beginning, or where a checkpoint left it.
 
-    numbers: Sequence[int]
-    """Which of the members that were asked for it has."""
-    learner: Learning
-    labels: Scorer
-    recorder: Recorder
-    threads: int | str | None
+    Args:
+        session: what is executed.
+        missing: numbers of the members that have no record yet. What runs are these, or those that a checkpoint has.
+        directory: where records go, if anywhere.
+        threads: CPU threads, as in `run`.
+        of_all, of_each: listeners of all members together, and of each that was asked for.
+        resume: whether to look for a checkpoint.
+    """
 
+    def __init__(
+        self,
+        session: Session,
+        missing: Sequence[int],
+        directory: RunDirectory | None,
+        threads: int | str | None,
+        of_all: Sequence[Listener],
+        of_each: Sequence[Sequence[Listener]],
+        *,
+        resume: bool = False,
+    ) -> None:
+        self._session, self._plan, self._directory, self._of_all = session, session.plan, directory, of_all
+        checkpoint = None if directory is None or not resume else directory.newest(missing, session.learner_of)
+        self._numbers = numbers = missing if checkpoint is None else checkpoint.numbers
+        self._learner = session.learner_of(numbers) if checkpoint is None else checkpoint.learner
+        self._threads = threads if checkpoint is None else checkpoint.threads(threads)
+        self._labels = Scorer(session.learner.data, self._learner.device)
+        if directory is not None and checkpoint is None:
+            directory.begin(numbers)
+        # of members that a checkpoint has and that are not missing, the record is there already
+        paths = {} if directory is None else {number: directory.members[number].path for number in missing}
+        files: dict[int, list[Listener]] = {number: [ProgressFile(path)] for number, path in paths.items()}
+        self._of_each = [[*of_each[n], *files.get(n, [])] if n in missing else [] for n in numbers]
+        allow_open_files(len(ARRAYS) * len(paths))
+        target = capabilities(session.learner.data).target
+        self._recorder = Recorder(self._plan, target, [paths.get(n) for n in numbers], create=checkpoint is None)
+        try:
+            if checkpoint is not None:
+                checkpoint.restore(self._recorder)
+            # labels that were coded before the run was interrupted; of a method without a code, all
+            prequential = self._plan.method.prequential
+            self._labels.frontier = self._recorder.position if prequential else self._plan.length
+        except BaseException:
+            self._recorder.close()
+            raise
 
-def _begin(
-    session: Session,
-    missing: Sequence[int],
-    directory: RunDirectory | None,
-    threads: int | str | None,
-    *,
-    resume: bool,
-) -> _Begun:
-    """What the missing members need: the run that a checkpoint has, or a fresh one of them alone."""
-    plan, data = session.plan, session.learner.data
-    checkpoint = None if directory is None or not resume else directory.newest(missing, session.learner_of)
-    numbers = missing if checkpoint is None else checkpoint.numbers
-    learner = session.learner_of(numbers) if checkpoint is None else checkpoint.learner
-    threads = threads if checkpoint is None else checkpoint.threads(threads)
-    labels = Scorer(data, learner.device)
-    if directory is not None and checkpoint is None:
-        directory.begin(numbers)
-    kept = [
-        None if directory is None or number not in missing else directory.members[number].path for number in numbers
-    ]
-    allow_open_files(len(ARRAYS) * sum(path is not None for path in kept))
-    recorder = Recorder(plan, capabilities(data).target, kept, create=checkpoint is None)
-    try:
-        if checkpoint is not None:
-            checkpoint.restore(recorder)
-        labels.catch_up(recorder.position if plan.method.prequential else plan.length)
-    except BaseException:
-        recorder.close()
-        raise
-    return _Begun(numbers, learner, labels, recorder, threads)
+    def run(self) -> dict[int, Record]:
+        """Execute the rest of the plan, and keep the records where there is a directory; gives them by member."""
+        session, recorder = self._session, self._recorder
+        with contextlib.closing(recorder), session.at_work(self._learner, self._threads), StopRequest() as stop:
+            try:
+                for number, member, listeners in zip(self._numbers, recorder.members, self._of_each, strict=True):
+                    tell_begin(listeners, session.facts[number].facts(), member.progress(recorder.seconds))
+                execute(self._plan, self._learner, self._labels, recorder, self._pause, stop)
+                recorder.report(self._of_all, self._of_each)
+                if any(member.status == "stopped" for member in recorder.members):
+                    self._save()
+            except KeyboardInterrupt:
+                recorder.finish("stopped")
+            except Pruned:
+                recorder.finish("pruned")
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    recorder.finish("failed")
+                    self._keep()
+                raise
+            records = self._keep()
+        if any(record.status == "stopped" for record in records.values()):
+            raise Interrupted(list(records.values()), stop.signal_number or signal.SIGINT)
+        return records
 
+    def _pause(self) -> None:
+        """A few times a second, between events."""
+        self._recorder.report(self._of_all, self._of_each)
+        if self._recorder.position == self._plan.length or not self._plan.method.prequential:
+            self._recorder.note_finite(self._learner.finite())
+        if self._directory is not None and self._directory.save_is_due():
+            self._save()
 
-def _go(
-    session: Session,
-    begun: _Begun,
-    directory: RunDirectory | None,
-    of_all: Sequence[Listener],
-    of_each: Sequence[Sequence[Listener]],
-) -> dict[int, Record]:
-    """Execute the rest of the plan, and keep the records where there is a directory; gives them by member."""
-    plan, learner, recorder, numbers = session.plan, begun.learner, begun.recorder, begun.numbers
-    heard: list[list[Listener]] = [
-        [*of_each[number], *([] if directory is None else [ProgressFile(directory.members[number].path)])]
-        if member.is_kept or directory is None
-        else []  # its record is there already
-        for number, member in zip(numbers, recorder.members, strict=True)
-    ]
+    def _save(self) -> None:
+        if self._directory is not None:
+            self._directory.save(self._numbers, self._learner, self._recorder)
 
-    def pause() -> None:
-        recorder.report(of_all, heard)
-        if recorder.position == plan.length or not plan.method.prequential:
-            recorder.note_finite(learner.finite())
-        if directory is not None and directory.save_is_due():
-            directory.save(numbers, learner, recorder)
-
-    def kept() -> dict[int, Record]:
-        facts = session.results(numbers, learner, recorder)
-        if directory is None:
-            members = zip(numbers, facts, recorder.members, strict=True)
+    def _keep(self) -> dict[int, Record]:
+        """The records, written where there is a directory."""
+        facts = self._session.results(self._numbers, self._learner, self._recorder)
+        if self._directory is None:
+            members = zip(self._numbers, facts, self._recorder.members, strict=True)
             records = {number: Record(**told, **member.arrays()) for number, told, member in members}
         else:
-            records = directory.finish(numbers, recorder, facts)
-        for number, listeners in zip(numbers, heard, strict=True):
+            records = self._directory.finish(self._numbers, self._recorder, facts)
+        for number, listeners in zip(self._numbers, self._of_each, strict=True):
             if number in records:
                 tell_end(listeners, records[number])
         return records
-
-    with contextlib.closing(recorder), session.at_work(learner, begun.threads), StopRequest() as stop:
-        try:
-            for number, member, listeners in zip(numbers, recorder.members, heard, strict=True):
-                tell_begin(listeners, session.facts[number].plain(), member.progress(recorder.seconds))
-            execute(plan, learner, begun.labels, recorder, pause, stop)
-            recorder.report(of_all, heard)
-            if directory is not None and any(member.status == "stopped" for member in recorder.members):
-                directory.save(numbers, learner, recorder)
-        except KeyboardInterrupt:
-            recorder.finish("stopped")
-        except Pruned:
-            recorder.finish("pruned")
-        except BaseException:
-            with contextlib.suppress(Exception):
-                recorder.finish("failed")
-                kept()
-            raise
-        records = kept()
-    if any(record.status == "stopped" for record in records.values()):
-        raise Interrupted(list(records.values()), stop.signal_number or signal.SIGINT)
-    return records

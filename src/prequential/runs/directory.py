@@ -14,13 +14,12 @@ from typing import Any
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of, writing
 from prequential.learn.learning import Learning
-from prequential.runs.checkpoints import Checkpoints
-from prequential.runs.facts import Facts
+from prequential.runs.checkpoints import Checkpoint, Checkpoints, OtherMembersError
+from prequential.runs.facts import Facts, differences, identity_of, note_versions
 from prequential.runs.measured import Contents, Measured
 from prequential.runs.record import ARRAYS, OVER, RECORD_FILE, Record, read_facts, require_no_run, write_facts
 from prequential.runs.record import load as load_record
 from prequential.runs.recorder import Recorder
-from prequential.runs.run_checkpoint import OtherMembersError, RunCheckpoint
 
 
 def stack_place(first: Path) -> Path:
@@ -58,7 +57,7 @@ class MemberDirectory:
 
     def note(self, seconds: float, contents: Contents) -> None:
         """Write the record of a run that goes on: what is in its arrays so far."""
-        facts = self.facts.plain() | {"status": "running", "heldout": None, "flops": None, "seconds": seconds}
+        facts = self.facts.facts() | {"status": "running", "heldout": None, "flops": None, "seconds": seconds}
         write_facts(self.path, facts, contents)
 
     def finish(self, member: Measured, facts: dict[str, Any], *, is_over: bool) -> Record:
@@ -69,9 +68,16 @@ class MemberDirectory:
         write_facts(self.path, facts, member.contents())
         return load_record(self.path)
 
+    def require_empty(self) -> None:
+        """Refuse to resume in a directory that holds other things than a run."""
+        try:
+            require_no_run(self.path)
+        except PreqError:
+            raise PreqError(f"{self.path} holds no run to resume, and is not empty; choose another") from None
+
     def require_same(self, earlier: dict[str, Any]) -> None:
         """Refuse to go on with a run that had other settings."""
-        if different := self.facts.differences(earlier):
+        if different := differences(self.facts, earlier):
             raise PreqError(f"settings differ from the run in {self.path}: {'; '.join(different)}")
 
 
@@ -86,34 +92,32 @@ class RunDirectory:
         self._names = [os.path.relpath(path.absolute(), self.place.absolute()) for path in paths]
         self._checkpoints = Checkpoints(self.place / "checkpoints", every_seconds=every_seconds)
 
-    def require_ours(self) -> None:
-        """Refuse to resume in directories that hold other things than runs."""
-        for member in self.members:
-            if not (member.path / RECORD_FILE).exists() and not self._checkpoints.files():
-                try:
-                    require_no_run(member.path)
-                except PreqError:
-                    raise PreqError(f"{member.path} holds no run to resume, and is not empty; choose another") from None
-
     def finished(self) -> dict[int, Record]:
-        """The records of members that are over, if they are ones with the same settings."""
-        found = {}
+        """The records of members that are over.
+
+        Raises:
+            PreqError: where a directory holds something else than a run, or a run with other settings.
+        """
+        found, can_go_on = {}, bool(self._checkpoints.files())
         for number, member in enumerate(self.members):
-            if (member.path / RECORD_FILE).exists():
-                try:
-                    content = read_facts(member.path)
-                except PreqError as error:
-                    if not self._checkpoints.files():
-                        raise
-                    warnings.warn(f"{error}; going on from the last checkpoint", PreqWarning, stacklevel=4)
-                    continue
-                member.require_same(content)
-                member.facts.note_versions(content, stacklevel=4)
-                if content["status"] in OVER:
-                    found[number] = load_record(member.path)
+            if not (member.path / RECORD_FILE).exists():
+                if not can_go_on:
+                    member.require_empty()
+                continue
+            try:
+                content = read_facts(member.path)
+            except PreqError as error:
+                if not can_go_on:
+                    raise
+                warnings.warn(f"{error}; going on from the last checkpoint", PreqWarning, stacklevel=4)
+                continue
+            member.require_same(content)
+            note_versions(member.facts, content, stacklevel=4)
+            if content["status"] in OVER:
+                found[number] = load_record(member.path)
         return found
 
-    def newest(self, missing: Sequence[int], learner_of: Callable[[Sequence[int]], Learning]) -> RunCheckpoint | None:
+    def newest(self, missing: Sequence[int], learner_of: Callable[[Sequence[int]], Learning]) -> Checkpoint | None:
         """The newest whole checkpoint that has the missing members; None where the run has to begin anew.
 
         Args:
@@ -121,14 +125,13 @@ class RunDirectory:
             learner_of: the learner of members, by their numbers.
         """
 
-        def read(file: Path) -> RunCheckpoint:
-            checkpoint = RunCheckpoint(file, self._names)
+        def read(file: Path) -> Checkpoint:
+            checkpoint = Checkpoint(file, self._names)
             if not set(missing) <= set(checkpoint.numbers):
                 raise OtherMembersError
             self._require_same(checkpoint)
             checkpoint.require_arrays([self.members[n].path if n in missing else None for n in checkpoint.numbers])
-            checkpoint.learner = learner_of(checkpoint.numbers)
-            checkpoint.require_tensors(checkpoint.learner.tensors())
+            checkpoint.take(learner_of(checkpoint.numbers))
             return checkpoint
 
         path = self.members[0].path
@@ -147,7 +150,7 @@ class RunDirectory:
             warnings.warn(note, PreqWarning, stacklevel=4)
         return found
 
-    def _require_same(self, checkpoint: RunCheckpoint) -> None:
+    def _require_same(self, checkpoint: Checkpoint) -> None:
         for number, earlier in zip(checkpoint.numbers, checkpoint.facts, strict=True):
             member = self.members[number]
             member.require_same(earlier)
@@ -156,7 +159,7 @@ class RunDirectory:
                     f"settings differ from the run in {member.path}: evaluate {checkpoint.evaluate} then, "
                     f"{self._evaluate} now"
                 )
-        self.members[checkpoint.numbers[0]].facts.note_versions(checkpoint.facts[0], stacklevel=6)
+        note_versions(self.members[checkpoint.numbers[0]].facts, checkpoint.facts[0], stacklevel=6)
 
     def begin(self, numbers: Sequence[int]) -> None:
         """Say that these members begin at their beginning; checkpoints that were there are of no use any more."""
@@ -179,11 +182,10 @@ class RunDirectory:
         recorder.fetch()
         if not recorder.can_go_on:
             return
-        recorder.sync()
         contents = recorder.contents()
         meta = {
             "members": [self._names[number] for number in numbers],
-            "facts": [self.members[number].facts.identity() for number in numbers],
+            "facts": [identity_of(self.members[number].facts) for number in numbers],
             "counters": recorder.counters(),
             "contents": contents,
             "evaluate": self._evaluate,

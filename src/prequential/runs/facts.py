@@ -1,63 +1,71 @@
 """What is known of a run before its first event, and whether two runs are the same one. No torch."""
 
-import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from prequential.conditioning import INPUTS_SO_FAR
 from prequential.errors import PreqWarning
-from prequential.names_of_before import differences
+from prequential.names_of_before import differences as differing
 
 IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes", "target")
 """What a resumed run must share with the one it goes on with."""
+OF_SOME = ("target", "name", "method_title")
+"""What records say only where there is something to say."""
 VERSIONS = ("prequential", "torch", "numpy", "device_name", "cpu_capability")
 EAGER = {"engine": "eager", "precision": "fp32", "compiled": False, "deterministic": False}
 """How runs were executed before there was a choice."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Facts:
-    """The settings of a run, as its record will say them; what each of them holds, `Record` tells."""
+    """What is known of a run before its first event; its record says it too."""
 
     method: dict[str, Any]
     recipe: dict[str, Any]
     model: dict[str, Any]
     data: dict[str, Any]
     seeds: dict[str, Any]
+    """`seed`, `order_seed` (None: the given order) and `plan_seed`."""
     length: int
+    """Labels in the sequence."""
     num_classes: int
     prequential: bool
     environment: dict[str, Any]
-    conditioned_on: str
-    source: Mapping[str, Any] | None
+    conditioned_on: str = INPUTS_SO_FAR
+    """What a prediction may look at besides earlier labels: the widest of plan, data and model."""
+    source: dict[str, Any] | None = None
+    """What `load_data` was asked for, where the data came from there."""
     target: dict[str, Any] | None = None
+    """What is coded, where it is no class: the `kind`, and what both ends must know of it."""
+    name: str | None = None
+    """What the run is called, if it was given a name."""
+    method_title: str | None = None
+    """What the method is called by people, where it is not one of the package."""
 
-    def __post_init__(self) -> None:
-        json.dumps(self.plain(), allow_nan=False)  # whatever cannot be written is noticed now
+    def facts(self) -> dict[str, Any]:
+        """As plain values, by the names that files use; what only some runs have is left out where there is none."""
+        told = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in told.items() if name not in OF_SOME or value is not None}
 
-    def plain(self) -> dict[str, Any]:
-        """By the names that records use; those of classes do not speak of a target."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "target" or self.target is not None}
 
-    def target_facts(self) -> dict[str, Any]:
-        """The terms of the message."""
-        return {name: value for name, value in self.plain().items() if name in ("num_classes", "target")}
+def identity_of(facts: Facts) -> dict[str, Any]:
+    """What a checkpoint says of the run it belongs to."""
+    return {name: getattr(facts, name) for name in (*IDENTITY, "environment")}
 
-    def identity(self) -> dict[str, Any]:
-        """What a checkpoint says of the run it belongs to."""
-        return {name: getattr(self, name) for name in (*IDENTITY, "environment")}
 
-    def differences(self, earlier: Mapping[str, Any]) -> list[str]:
-        """What keeps this run from going on with an earlier one."""
-        found = [each for name in IDENTITY for each in differences(name, earlier.get(name), getattr(self, name))]
-        before = EAGER | earlier.get("environment", {})
-        executed = [name for name in ("device", *EAGER) if before.get(name) != self.environment[name]]
-        return found + [f"{name} {before.get(name)} then, {self.environment[name]} now" for name in executed]
+def differences(facts: Facts, earlier: Mapping[str, Any]) -> list[str]:
+    """What keeps a run from going on with an earlier one."""
+    found = [each for name in IDENTITY for each in differing(name, earlier.get(name), getattr(facts, name))]
+    before, now = EAGER | earlier.get("environment", {}), facts.environment
+    executed = [name for name in ("device", *EAGER) if before.get(name) != now[name]]
+    return found + [f"{name} {before.get(name)} then, {now[name]} now" for name in executed]
 
-    def note_versions(self, earlier: Mapping[str, Any], stacklevel: int) -> None:
-        """Say so where what the bits depend on is no longer what it was."""
-        then, now = earlier.get("environment", {}), self.environment
-        changed = [f"{name} {then.get(name)} then, {now[name]} now" for name in VERSIONS if then.get(name) != now[name]]
-        if changed:
-            warnings.warn(f"the bits may differ from here on: {'; '.join(changed)}", PreqWarning, stacklevel + 1)
+
+def note_versions(facts: Facts, earlier: Mapping[str, Any], stacklevel: int) -> None:
+    """Say so where what the bits depend on is no longer what it was in an earlier run."""
+    then, now = earlier.get("environment", {}), facts.environment
+    changed = [f"{name} {then.get(name)} then, {now[name]} now" for name in VERSIONS if then.get(name) != now[name]]
+    if changed:
+        warnings.warn(f"the bits may differ from here on: {'; '.join(changed)}", PreqWarning, stacklevel + 1)

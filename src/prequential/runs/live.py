@@ -6,13 +6,15 @@ import os
 import platform
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from prequential.runs.progress import Progress
-from prequential.runs.record import finite_or_none
+from prequential.runs.record import OVER, finite_or_none, read_facts
 
+DIED = "died"
+"""The status of a run whose process is gone without a word. No record says it; with --resume the run goes on."""
 PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN_WRITES = 1.0
 SECONDS_OF_SILENCE = 60.0
@@ -59,16 +61,10 @@ class ProgressFile:
 
     def _write(self, progress: Progress) -> None:
         self._next = progress.seconds + SECONDS_BETWEEN_WRITES
-        content = {
-            "position": progress.position,
-            "nats": finite_or_none(progress.nats),
-            "errors": progress.errors,
-            "trained_examples": progress.trained_examples,
-            "seconds": progress.seconds,
-            "host": platform.node(),
-        }
+        told = {name: getattr(progress, name) for name in ("position", "errors", "trained_examples", "seconds")}
+        standing = Standing(**told, nats=finite_or_none(progress.nats), host=platform.node())
         with contextlib.suppress(OSError):
-            self._temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+            self._temporary.write_text(json.dumps(asdict(standing)) + "\n", encoding="utf-8")
             self._temporary.replace(self._path)
 
 
@@ -76,15 +72,9 @@ def read_standing(directory: Path) -> Standing | None:
     """What `progress.json` says; None where there is none, or none that makes sense."""
     try:
         content = json.loads((directory / PROGRESS_FILE).read_text(encoding="utf-8"))
-        nats = content["nats"]
-        return Standing(
-            int(content["position"]),
-            None if nats is None else float(nats),
-            int(content["errors"]),
-            int(content["trained_examples"]),
-            float(content["seconds"]),
-            str(content["host"]),
-        )
+        kinds = {"position": int, "errors": int, "trained_examples": int, "seconds": float, "host": str}
+        nats = None if content["nats"] is None else float(content["nats"])
+        return Standing(**{name: kind(content[name]) for name, kind in kinds.items()}, nats=nats)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -112,3 +102,21 @@ def is_going(directory: Path, standing: Standing | None) -> bool:
     with contextlib.suppress(OSError):
         return time.time() - (directory / PROGRESS_FILE).stat().st_mtime < SECONDS_OF_SILENCE
     return False
+
+
+def status_of(directory: Path, recorded: str) -> str:
+    """How a run stands now: "finished", "diverged", "pruned", "stopped", "failed", "running" or "died".
+
+    Args:
+        directory: of the run.
+        recorded: the status that its record has. A process cannot write that it was killed, so "running" may be untrue;
+            and a run that is resumed keeps an earlier status until its first checkpoint.
+    """
+    if recorded in OVER:
+        return recorded
+    if is_going(directory, read_standing(directory)):
+        return "running"
+    if recorded != "running":
+        return recorded
+    again = str(read_facts(directory)["status"])  # it may have ended between being read and being asked for
+    return DIED if again == "running" else again

@@ -6,16 +6,7 @@ import numpy as np
 
 from prequential.coding.labels import Labels
 from prequential.data.optional import capabilities
-from prequential.events import (
-    Calibrate,
-    Evaluate,
-    OwnEvent,
-    Predict,
-    Reinit,
-    ShrinkPerturb,
-    Train,
-    unknown_event,
-)
+from prequential.events import Calibrate, Evaluate, OwnEvent, Predict, Reinit, ShrinkPerturb, Train, unknown_event
 from prequential.learn.learning import Learning
 from prequential.plan import Plan, blocks
 from prequential.runs.recorder import Recorder
@@ -42,7 +33,6 @@ def execute(
                 positions = np.concatenate(batches)
                 indices = positions.reshape(len(batches), -1)
                 learner.train_steps(indices, labels.of(positions).view(indices.shape), number)
-                recorder.trained_examples += len(positions)
             case Predict(start, end, uniform):
                 predict = learner.predict_uniformly if uniform else learner.predict
                 prediction = predict(start, end)
@@ -63,7 +53,7 @@ def execute(
                 event.execute(learner, labels.of(used) if len(used) else None, number)
             case _:
                 raise unknown_event(event, f"event {number}")
-        recorder.num_events = number + max(len(batches), 1)
+        recorder.advance(number + max(len(batches), 1), sum(map(len, batches)))
         if recorder.pause_is_due():
             pause()
         if not recorder.going or (stop is not None and stop.requested):

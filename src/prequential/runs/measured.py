@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from prequential.errors import PreqError
 from prequential.files import Array, ArrayFile, ArrayMemory
@@ -21,11 +22,26 @@ Contents = dict[str, tuple[int, str]]
 
 
 class Measured:
-    """What was measured of one member of a run, and how far it got."""
+    """What was measured of one member of a run, and how far it got.
 
-    def __init__(self, plan: Plan, target: Target, directory: Path | None = None, *, create: bool = True) -> None:
+    Args:
+        plan: what is executed.
+        target: what is coded.
+        directory: where its arrays are, or None: in memory.
+        opened: what its files are closed with.
+        create: whether the arrays are new.
+    """
+
+    def __init__(self, plan: Plan, target: Target, directory: Path | None, opened: ExitStack, *, create: bool) -> None:
         self._plan, self.is_kept = plan, directory is not None
-        self._arrays = open_arrays(target.dtype, plan.length, directory, create=create)
+        types: list[DTypeLike] = ["f8", "f4", target.dtype, target.dtype, "f4", "i8", "f4"]
+        self._arrays: dict[str, Array] = {}
+        for name, dtype in zip(ARRAYS, types, strict=True):
+            if directory is None:
+                self._arrays[name] = ArrayMemory(np.dtype(dtype), plan.length)
+            else:
+                file = ArrayFile(directory / f"{name}.npy", np.dtype(dtype), plan.length, create=create)
+                self._arrays[name] = opened.enter_context(closing(file))
         self.status, self.seconds = "running", 0.0
         self._rewind()
 
@@ -59,15 +75,8 @@ class Measured:
 
     def progress(self, seconds: float) -> Progress:
         """Where it stands."""
-        return Progress(
-            self.position,
-            self._plan.length,
-            self.total_nats,
-            self.total_errors,
-            self.trained_examples,
-            seconds,
-            self._temperature,
-        )
+        totals = self.total_nats, self.total_errors, self.trained_examples
+        return Progress(self.position, self._plan.length, *totals, seconds, self._temperature)
 
     def note_heldout(self, result: dict[str, float] | None) -> None:
         """Keep the held-out result; one that is no number means that the run diverged."""
@@ -111,11 +120,6 @@ class Measured:
         for name, array in self._arrays.items():
             array.cut(self._count(name))
 
-    def close(self) -> None:
-        """Let go of the arrays."""
-        for array in self._arrays.values():
-            array.close()
-
     def counters(self) -> dict[str, Any]:
         """Where it stands, for `go_back_to`."""
         return {name: getattr(self, name) for name in COUNTERS} | {"diverged": self.status == "diverged"}
@@ -134,24 +138,6 @@ class Measured:
         for name, described in self.contents().items():
             if described != tuple(contents[name]):
                 raise PreqError(f"{name}.npy does not fit the checkpoint")
-        nats, labels, predicted = (
-            self._arrays[name].read(0, self.position) for name in ("nats", "labels", "predicted")
-        )
-        self.total_nats, self.total_errors = float(nats.sum()), int((labels != predicted).sum())
-
-
-def open_arrays(dtype: np.dtype[Any], length: int, directory: Path | None, *, create: bool) -> dict[str, Array]:
-    """The arrays of a record, each with room for `length` numbers: in a directory, or in memory."""
-    types = [np.dtype(t) for t in (np.float64, np.float32, dtype, dtype, np.float32, np.int64, np.float32)]
-    arrays: dict[str, Array] = {}
-    try:
-        for name, dtype in zip(ARRAYS, types, strict=True):
-            if directory is None:
-                arrays[name] = ArrayMemory(dtype, length)
-            else:
-                arrays[name] = ArrayFile(directory / f"{name}.npy", dtype, length, create=create)
-    except PreqError:
-        for array in arrays.values():
-            array.close()
-        raise
-    return arrays
+        arrays = self.arrays()
+        self.total_nats = float(arrays["nats"].sum())
+        self.total_errors = int((arrays["labels"] != arrays["predicted"]).sum())

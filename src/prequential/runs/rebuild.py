@@ -10,7 +10,7 @@ from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.learn.environment import unlike
 from prequential.learn.execution import ENGINES, Execution
-from prequential.methods.rebuild import method_from_settings
+from prequential.methods import Method
 from prequential.models import ModelFactory, count_parameters, is_package_model, name_of
 from prequential.names_of_before import hint
 from prequential.presets import recipe_from_settings
@@ -29,6 +29,7 @@ def rebuild(
     header: dict[str, Any],
     data: InputsOnly,
     make_model: str | ModelFactory | None,
+    method: Method,
     device: str,
     learner: LearnerFactory | None,
 ) -> Session:
@@ -60,16 +61,14 @@ def rebuild(
         engine = precision = "auto"  # a learner of one's own knows its own
     elif engine not in ENGINES:
         raise PreqError(f"the bitstream was made by a learner of its own ('{engine}'); give it again (learner=)")
+    seeds, execution = header["seeds"], same_bits(Execution(engine=engine, precision=precision))
     session = make_session(
         make_model or name,
         data,
-        method_from_settings(header["method"]),
+        method,
         [recipe_from_settings(header["recipe"])],
-        [header["seeds"]["seed"]],
-        plan_seed=header["seeds"]["plan_seed"],
-        width=header["model"]["width"],
-        device=device,
-        execution=same_bits(Execution(engine=engine, precision=precision)),
+        [seeds["seed"]],
+        *(seeds["plan_seed"], header["model"]["width"], device, execution),
         evaluate=False,
         learner=learner,
     )

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.conditioning import INPUTS_SO_FAR
 from prequential.errors import PreqError
 from prequential.files import bytes_of, digest_of, read_array, write_array, write_atomically
+from prequential.methods import METHODS
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.notebook import record_html, spread, to_arrow, to_pandas
+from prequential.runs.facts import Facts
 
 FORMAT = FORMATS[-1]
 RECORD_FILE = "record.json"
@@ -29,7 +30,7 @@ OVER = ("finished", "diverged", "pruned")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Record:
+class Record(Facts):
     """The result of a run.
 
     Arrays have one entry per position: 8 + 4 + 4 bytes of floats and two whole numbers as small as
@@ -37,7 +38,7 @@ class Record:
     """
 
     nats: NDArray[np.float64]
-    """−ln p of each label: what is charged."""
+    """−ln p of each label: what is charged. Shorter than `length` where the run stopped early."""
     uncalibrated_nats: NDArray[np.float32]
     """The same at temperature 1."""
     labels: NDArray[np.integer]
@@ -51,16 +52,6 @@ class Record:
     temperatures: NDArray[np.float32]
     """… and the factor on the logits there, softplus(β)."""
 
-    method: dict[str, Any]
-    recipe: dict[str, Any]
-    model: dict[str, Any]
-    data: dict[str, Any]
-    seeds: dict[str, Any]
-    """`seed`, `order_seed` (None: the given order) and `plan_seed`."""
-    length: int
-    """Labels in the sequence; `nats` is shorter where the run stopped early."""
-    num_classes: int
-    prequential: bool
     status: str
     """"finished", "diverged" (no finite codelength), "pruned" (ended early by a listener), "stopped" (interrupted),
     "failed" or "running"."""
@@ -68,14 +59,13 @@ class Record:
     flops: dict[str, float] | None
     """`code`, and apart from it `heldout`: closing stage and evaluation. None where torch cannot count."""
     seconds: float
-    environment: dict[str, Any]
-    conditioned_on: str = INPUTS_SO_FAR
-    """What a prediction may look at besides earlier labels: the widest of plan, data and model."""
-    source: dict[str, Any] | None = None
-    """What `load_data` was asked for, where the data came from there."""
-    target: dict[str, Any] | None = None
-    """What is coded, where it is no class: the `kind`, and what both ends must know of it."""
     path: Path | None = field(default=None, compare=False)
+
+    @property
+    def title(self) -> str:
+        """The method as people write it, such as "MI/RS"."""
+        name = str(self.method["name"])
+        return METHODS[name].title if name in METHODS else self.method_title or name
 
     @property
     def codelength(self) -> float | None:
@@ -146,8 +136,7 @@ class Record:
 
     def facts(self) -> dict[str, Any]:
         """Everything but the arrays, as plain values."""
-        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in (*ARRAYS, "path")}
-        return {name: value for name, value in told.items() if name != "target" or value is not None}
+        return {name: value for name, value in super().facts().items() if name not in (*ARRAYS, "path")}
 
     def save(self, directory: str | Path) -> "Record":
         """Write the record into a directory that holds no run yet; gives the record with its path."""
@@ -190,7 +179,7 @@ def require_no_run(path: Path) -> None:
         raise PreqError(f"{path} is not empty; choose another directory for the run")
 
 
-def claim(path: Path) -> Path:
+def require_writable(path: Path) -> Path:
     """Make the directory for a run now, so that an unwritable place is noticed before the work."""
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,9 @@ class Recorder:
     def __init__(
         self, plan: Plan, target: Target, directories: Sequence[Path | None] = (None,), *, create: bool = True
     ) -> None:
-        self.members: list[Measured] = []
-        try:
-            for directory in directories:
-                self.members.append(Measured(plan, target, directory, create=create or directory is None))
-        except BaseException:
-            self.close()
-            raise
+        with ExitStack() as opened:
+            self.members = [Measured(plan, target, directory, opened, create=create) for directory in directories]
+            self._opened = opened.pop_all()
         self._plan = plan
         self._waiting: list[tuple[int, Tensor, Tensor]] = []
         self._earlier = self._next_pause = self._next_fetch = 0.0
@@ -64,21 +61,6 @@ class Recorder:
         """Events that the members which are going have behind them."""
         return max(member.num_events for member in self.members)
 
-    @num_events.setter
-    def num_events(self, number: int) -> None:
-        for member in self.going:
-            member.num_events = number
-
-    @property
-    def trained_examples(self) -> int:
-        """Examples that the members which are going were trained on."""
-        return max(member.trained_examples for member in self.members)
-
-    @trained_examples.setter
-    def trained_examples(self, number: int) -> None:
-        for member in self.going:
-            member.trained_examples = number
-
     @property
     def position(self) -> int:
         """Labels predicted so far, by the members that are going."""
@@ -89,12 +71,15 @@ class Recorder:
         """That all members together took, those before a checkpoint included."""
         return self._earlier + (0.0 if self._started is None else time.perf_counter() - self._started)
 
+    def advance(self, num_events: int, num_trained: int) -> None:
+        """Members that are going have so many events behind them, and were trained on so many examples more."""
+        for member in self.going:
+            member.num_events = num_events
+            member.trained_examples += num_trained
+
     def start_clock(self) -> None:
         """From here on time counts."""
         self._started = time.perf_counter()
-
-    def _stop_clock(self) -> None:
-        self._earlier, self._started = self.seconds, None
 
     def add(self, start: int, prediction: Prediction | Stepwise, labels: Tensor) -> None:
         """Note a prediction and the labels it was about. Where there are several members, they come first."""
@@ -154,7 +139,8 @@ class Recorder:
             return members[0].progress(self.seconds)
         nats = sum(member.total_nats for member in members) / len(members)
         errors = round(sum(member.total_errors for member in members) / len(members))
-        return Progress(self.position, self._plan.length, nats, errors, self.trained_examples, self.seconds)
+        trained_examples = max(member.trained_examples for member in self.members)
+        return Progress(self.position, self._plan.length, nats, errors, trained_examples, self.seconds)
 
     def finish(self, status: str) -> None:
         """Fetch what is left and say how it ended; those that have come to an end before keep theirs.
@@ -162,7 +148,7 @@ class Recorder:
         Members share the time, so that sums over records are right.
         """
         self.fetch()
-        self._stop_clock()
+        self._earlier, self._started = self.seconds, None
         for member in self.going:
             member.finish(status)
         for member in self.members:
@@ -173,7 +159,9 @@ class Recorder:
         return {"seconds": self.seconds, "members": [member.counters() for member in self.members]}
 
     def contents(self) -> list[Contents]:
-        """Length and fingerprint of each array of each member."""
+        """Length and fingerprint of each array of each member, made durable."""
+        for member in self.members:
+            member.sync()
         return [member.contents() for member in self.members]
 
     def go_back_to(self, counters: dict[str, Any], contents: Sequence[Contents]) -> None:
@@ -182,12 +170,6 @@ class Recorder:
         for member, where, what in zip(self.members, counters["members"], contents, strict=True):
             member.go_back_to(where, what)
 
-    def sync(self) -> None:
-        """Make the arrays durable."""
-        for member in self.members:
-            member.sync()
-
     def close(self) -> None:
         """Let go of the arrays."""
-        for member in self.members:
-            member.close()
+        self._opened.close()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from prequential.data.sequence import DataSequence
-from prequential.errors import PreqError
+from prequential.errors import PreqError, require_name
 from prequential.learn.environment import require_threads
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
@@ -32,6 +32,7 @@ def run(
     execution: Execution | None = None,
     threads: int | str | None = None,
     out: str | Path | None = None,
+    name: str | None = None,
     resume: bool = False,
     checkpoint_seconds: float = 60.0,
     listeners: Iterable[Listener] = (),
@@ -52,6 +53,7 @@ def run(
         execution: engine, precision, compiling and determinism. Default: `Execution()`, what suits the device.
         threads: CPU threads; "auto" measures, None leaves torch's setting alone.
         out: a directory for the record and its checkpoints; it must not hold a run yet.
+        name: what tables, plots and reports call the run. Default: as its directory.
         resume: go on with the run in `out` where its last checkpoint left it; a finished one is returned.
         checkpoint_seconds: how often the state is saved into `out`.
         listeners: called with `Progress` a few times a second, such as `track("tensorboard", directory)`.
@@ -76,17 +78,10 @@ def run(
     keeping = Keeping(None if out is None else [Path(out)], resume, checkpoint_seconds, stacked=False)
     require_threads(threads)
     session = make_session(
-        make_model,
-        data,
-        method,
-        [recipe],
-        [seed],
-        plan_seed=plan_seed,
-        width=width,
-        device=device,
-        execution=execution,
-        learner=learner,
+        make_model, data, method, [recipe], [seed], plan_seed, width, device, execution, learner=learner
     )
+    if name is not None:
+        session = replace(session, facts=[replace(session.facts[0], name=require_name(name))])
     return keeping.run(session, threads, (), [list(listeners)])[0]
 
 
@@ -158,18 +153,7 @@ def run_stack(
         raise PreqError(f"a stack has an engine of its own, and '{execution.engine}' was asked for; leave it out")
     keeping = Keeping(paths, resume, checkpoint_seconds, stacked=True)
     require_threads(threads)
-    session = make_session(
-        make_model,
-        data,
-        method,
-        recipes,
-        seeds,
-        plan_seed=plan_seed,
-        width=width,
-        device=device,
-        execution=replace(execution, engine="graph"),
-        evaluate=evaluate,
-        stacked=True,
-    )
+    shared = plan_seed, width, device, replace(execution, engine="graph")
+    session = make_session(make_model, data, method, recipes, seeds, *shared, evaluate=evaluate, stacked=True)
     of_each = [()] * len(seeds) if listeners_of_each is None else listeners_of_each
     return keeping.run(session, threads, list(listeners), [list(each) for each in of_each])

@@ -1,9 +1,10 @@
 """Everything a run needs, of one member or of many, built and checked before any work is done."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from prequential.learn.learning import Learning
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.learn.shapes import Shapes
-from prequential.methods import Method, ReplayStreams
+from prequential.methods import METHODS, Method, ReplayStreams
 from prequential.models import ModelFactory, conditioning_of, name_of
 from prequential.plan import Plan
 from prequential.runs.facts import Facts
@@ -68,21 +69,18 @@ class Session:
 
     def results(self, numbers: Sequence[int], learner: Learning, recorder: Recorder) -> list[dict[str, Any]]:
         """What the record of each of these members says of its settings and of how the run went."""
-        flops: dict[int, dict[str, float] | None] = {}  # counting takes long, and most members did the same
+        flops = cache(partial(flops_of, self.plan, learner))  # counting takes long, and most members did the same
         made = environment(learner) | ({"members": len(numbers)} if learner.engine == StackedLearner.engine else {})
         found = []
         for number, member in zip(numbers, recorder.members, strict=True):
-            is_over = member.status in OVER
-            if is_over and member.num_events not in flops:
-                flops[member.num_events] = flops_of(self.plan, learner, member.num_events)
             outcome = {
                 "status": member.status,
                 "heldout": member.heldout,
-                "flops": flops[member.num_events] if is_over else None,
+                "flops": flops(member.num_events) if member.status in OVER else None,
                 "seconds": member.seconds,
                 "environment": made,
             }
-            found.append(self.facts[number].plain() | outcome)
+            found.append(self.facts[number].facts() | outcome)
         return found
 
 
@@ -92,11 +90,11 @@ def make_session(
     method: Method | None,
     recipes: Sequence[Recipe | None],
     seeds: Sequence[int],
-    *,
     plan_seed: int = 0,
     width: float = 1.0,
     device: str = "cpu",
     execution: Execution | None = None,
+    *,
     evaluate: bool = True,
     stacked: bool = False,
     learner: LearnerFactory | None = None,
@@ -113,52 +111,41 @@ def make_session(
         PreqError: for any mistake; nothing was written.
     """
     method, chosen = method or ReplayStreams(), [recipe or Recipe() for recipe in recipes]
-    _require_kinds(data, method, chosen)
+    _require_parts(data, method, chosen)
     if stacked:
         require_members(chosen, seeds, data)
     seeds = [whole_seed("seed", seed) for seed in seeds]
     plan = Plan(method, len(data), whole_seed("plan_seed", plan_seed), heldout=evaluate and data.heldout is not None)
-    for recipe in chosen:
-        require_fits([*recipe.augment, *(["flip"] if recipe.average_flips else [])], data.input_shape)
-    if not method.prequential and data.heldout is None:
-        raise PreqError(f"{method.name} measures only held-out data, and there is none; give heldout=(inputs, labels)")
-    settings = {"calibration_rate_factor": method.calibration_rate_factor, "width": width}
-    parts = make_model, data, settings, stacked, learner
-    make = partial(_make_learner, plan, execution or Execution(), find_device(device), *parts)
+    _require_fitting(data, method, chosen)
+    place = find_device(device)
+    bfloat16 = place.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
+    found = partial((execution or Execution()).on, place.type, bfloat16=bfloat16)
+    shapes = None if found(num_steps=0).engine == "eager" else Shapes.of(plan)
+    chosen_execution = found(num_steps=0 if shapes is None else shapes.main_batch[1])
+    settings: dict[str, Any] = {
+        "calibration_rate_factor": method.calibration_rate_factor,
+        "width": width,
+        "device": place,
+        "precision": chosen_execution.precision,
+        "deterministic": chosen_execution.deterministic,
+    }
+
+    def make(recipes: Sequence[Recipe], seeds: Sequence[int]) -> Learning:
+        """The engine that suits the device, the plan and the number of members."""
+        compiled = bool(chosen_execution.compiled)
+        if stacked:
+            return StackedLearner(make_model, data, recipes, seeds=seeds, compiled=compiled, **settings)
+        (recipe,), (seed,) = recipes, seeds
+        if learner is not None:
+            return learner(make_model, data, recipe, seed=seed, **settings)
+        if shapes is None:
+            return Learner(make_model, data, recipe, seed=seed, **settings)
+        return GraphLearner(make_model, data, recipe, seed=seed, shapes=shapes, compiled=compiled, **settings)
+
     made = make(chosen, seeds)
     first_batch = next((event.indices for event in plan.events() if isinstance(event, Train)), [0, 0])
     made.probe(len(first_batch))
     return Session(plan, made, chosen, seeds, _facts(plan, made, chosen, seeds), make)
-
-
-def _make_learner(
-    plan: Plan,
-    execution: Execution,
-    device: torch.device,
-    make_model: str | ModelFactory,
-    data: DataSequence,
-    settings: dict[str, Any],
-    stacked: bool,
-    own: LearnerFactory | None,
-    recipes: Sequence[Recipe],
-    seeds: Sequence[int],
-) -> Learning:
-    """The engine that suits the device, the plan and the number of members."""
-    bfloat16 = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
-    found = execution.on(device.type, num_steps=0, bfloat16=bfloat16)
-    shapes = None if found.engine == "eager" else Shapes.of(plan)
-    if shapes is not None:
-        found = execution.on(device.type, num_steps=shapes.main_batch[1], bfloat16=bfloat16)
-    settings = settings | {"device": device, "precision": found.precision, "deterministic": found.deterministic}
-    if stacked:
-        compiled = bool(found.compiled)
-        return StackedLearner(make_model, data, recipes, seeds=seeds, compiled=compiled, **settings)
-    (recipe,), (seed,) = recipes, seeds
-    if own is not None:
-        return own(make_model, data, recipe, seed=seed, **settings)
-    if shapes is None:
-        return Learner(make_model, data, recipe, seed=seed, **settings)
-    return GraphLearner(make_model, data, recipe, seed=seed, shapes=shapes, compiled=bool(found.compiled), **settings)
 
 
 def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequence[int]) -> list[Facts]:
@@ -178,7 +165,7 @@ def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequ
         **data.digests(),
         "heldout": None if data.heldout is None else data.heldout.digests(),
     }
-    return [
+    found = [
         Facts(
             method=settings_of(plan.method),
             recipe=settings_of(recipe),
@@ -189,23 +176,34 @@ def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequ
             prequential=plan.method.prequential,
             environment=environment(learner),
             conditioned_on=conditioned_on,
-            source=optional.source,
+            source=None if optional.source is None else dict(optional.source),
+            method_title=None if plan.method.name in METHODS else getattr(plan.method, "title", None),
             **optional.target.facts(),
         )
         for recipe, seed, fingerprint in zip(recipes, seeds, learner.fingerprints(), strict=True)
     ]
+    for facts in found:
+        json.dumps(facts.facts(), allow_nan=False)  # whatever cannot be written is noticed now
+    return found
 
 
-def _require_kinds(data: DataSequence, method: Method, recipes: Sequence[Recipe]) -> None:
-    parts: list[tuple[object, str, tuple[str, ...]]] = [
-        (data, "the data must be a sequence, from from_arrays, from_dataset or load_data", ("inputs", "labels")),
-        (method, "the method must be one such as ReplayStreams(...)", ("events", "closing")),
-    ]
-    for value, wanted, members in parts:
-        if isinstance(value, type):
-            raise PreqError(f"{wanted}, got the class {value.__name__}; make an instance")
-        if not all(callable(getattr(value, name, None)) for name in members):
-            raise PreqError(f"{wanted}, got {type(value).__name__}")
+def _require_parts(data: DataSequence, method: Method, recipes: Sequence[Recipe]) -> None:
+    """Refuse parts that are no such parts at all."""
+    data_words = "the data must be a sequence, from from_arrays, from_dataset or load_data"
+    method_words = "the method must be one such as ReplayStreams(...)"
+    for part, wanted, members in ((data, data_words, "inputs labels"), (method, method_words, "events closing")):
+        if isinstance(part, type):
+            raise PreqError(f"{wanted}, got the class {part.__name__}; make an instance")
+        if not all(callable(getattr(part, name, None)) for name in members.split()):
+            raise PreqError(f"{wanted}, got {type(part).__name__}")
     for recipe in recipes:
         if not isinstance(recipe, Recipe):
             raise PreqError(f"the recipe must be a Recipe(...), got {type(recipe).__name__}")
+
+
+def _require_fitting(data: DataSequence, method: Method, recipes: Sequence[Recipe]) -> None:
+    """Refuse data that recipe or method cannot use."""
+    for recipe in recipes:
+        require_fits([*recipe.augment, *(["flip"] if recipe.average_flips else [])], data.input_shape)
+    if not method.prequential and data.heldout is None:
+        raise PreqError(f"{method.name} measures only held-out data, and there is none; give heldout=(inputs, labels)")

@@ -3,41 +3,29 @@
 import gc
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from prequential.data.optional import capabilities
-from prequential.data.sequence import DataSequence
 from prequential.errors import PreqWarning
 from prequential.events import Indices
 from prequential.learn.capture import Tape
 from prequential.learn.feed import make_feed
-from prequential.learn.fresh import fingerprint_of, fresh_model
-from prequential.learn.functional import computing
-from prequential.learn.heldout import losses_and_errors
-from prequential.learn.inputs import Inputs
 from prequential.learn.prediction import Prediction
-from prequential.learn.probe import probe_model
-from prequential.learn.recipe import Recipe
+from prequential.learn.probe import first_line
 from prequential.learn.shapes import RARE
-from prequential.models import ModelFactory, name_of
 from prequential.plan import is_span
 from prequential.stack.models import StackedModels
 from prequential.stack.programs import PredictProgram, TrainProgram
-from prequential.stack.recipe import require_alike, require_members
-from prequential.stack.state import require_same_shapes
 
 Program = TypeVar("Program", TrainProgram, PredictProgram)
-PROBED = 2
-"""Examples on which a stack is tried before any work is done."""
 
 
-class StackedLearner:
+class StackedLearner(StackedModels):
     """N learners in one: the same data and events for all, each with its own recipe and seed.
 
     A member is initialised, augmented, averaged and calibrated as a `Learner` with its recipe and seed would be, and
@@ -45,102 +33,32 @@ class StackedLearner:
     a `Learner`, which uses torch's generator. Steps of a shape that comes up often are recorded on a GPU and replayed.
 
     Args:
-        factory: a model's name or a function that returns a fresh nn.Module.
-        data: where inputs come from.
-        recipes: one for each member; they may differ in numbers only.
-        seeds: one for each member.
-        calibration_rate_factor: the method's factor on the learning rate of the temperatures.
-        precision: "fp32", or "bf16" for networks that compute in bfloat16.
-        dtype: of weights and of everything that is not computed in bfloat16.
-        compiled: whether torch.compile fuses the kernels of training steps of a shape that comes up often.
-        deterministic: whether its events must give the same bits each time (`environment.repeatable`).
+        arguments, settings: those of `StackedModels`.
     """
 
     engine = "stack"
-    steps_at_once = 64
-    fallback: str | None = None
-    """What it was asked to do and could not, and why."""
 
-    def __init__(
-        self,
-        factory: str | ModelFactory,
-        data: DataSequence,
-        recipes: Sequence[Recipe],
-        *,
-        seeds: Sequence[int],
-        calibration_rate_factor: float = 1.0,
-        width: float = 1.0,
-        device: torch.device | str = "cpu",
-        precision: str = "fp32",
-        dtype: torch.dtype = torch.float32,
-        compiled: bool = False,
-        deterministic: bool = False,
-    ) -> None:
-        require_members(recipes, seeds, data)
-        require_alike(recipes)
-        self.factory, self.data, self.recipes, self.seeds, self.width = factory, data, recipes, seeds, width
-        self.device, self.dtype = torch.device(device), dtype
-        self.precision, self.compiled, self.deterministic = precision, compiled, deterministic
-        self.target = capabilities(data).target
-        self.inputs = Inputs(data, recipes[0], seed=seeds[0], device=self.device, dtype=dtype)
-        fresh = self._fresh_models(event=-1)
-        require_same_shapes(fresh)
-        self.model, self._fingerprints = fresh[0], [fingerprint_of(model) for model in fresh]
-        self.probe(PROBED)
-        self.models = StackedModels(
-            fresh, recipes, self.inputs, rate_factor=calibration_rate_factor, precision=precision
-        )
-        self.models.probe(fresh, self.inputs.clean(np.zeros(PROBED, np.int64)), name_of(factory))
-        self.num_steps = 0
-        self._feed = make_feed(self.inputs)
-        self._tape = Tape.on(self.device)
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._feed, self._tape = make_feed(self.inputs), Tape.on(self.device)
         self._training: dict[int, TrainProgram] = {}
         self._predicting: dict[int, PredictProgram] = {}
         self._uses: Counter[tuple[str, int]] = Counter()
         self._last: tuple[tuple[int, int], PredictProgram] | None = None
-        self._recordable, self._compiles = True, compiled
-
-    def __len__(self) -> int:
-        return len(self.seeds)
-
-    def probe(self, num_examples: int) -> None:
-        """Try the first member on a batch of that size, as a run of its own would."""
-        inputs = self.inputs.clean(np.zeros(num_examples, np.int64))
-        with computing(self.device, self.precision):
-            probe_model(self.model, inputs, self.target, name_of(self.factory))
-
-    def fingerprints(self) -> list[str]:
-        """Of the models as they began."""
-        return self._fingerprints
-
-    def _fresh_models(self, event: int) -> list[nn.Module]:
-        return [
-            fresh_model(
-                self.factory,
-                self.data,
-                recipe,
-                seed=seed,
-                event=event,
-                width=self.width,
-                device=self.device,
-                dtype=self.dtype,
-            )
-            for recipe, seed in zip(self.recipes, self.seeds, strict=True)
-        ]
+        self._recordable, self._compiles = True, self.compiled
 
     def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
         """Training steps one after the other, a row of both arguments each; `event` is the number of the first."""
-        self._last = None
-        size = batches.shape[1]
-        program = self._program(self._training, size, len(batches), self._train_program)
+        self._forget()
+        program = self._program(self._training, batches.shape[1], len(batches), self._train_program)
         program.run(batches, labels, event, self.num_steps)
         self.num_steps += len(batches)
 
     def _train_program(self, size: int) -> TrainProgram:
-        return TrainProgram(self.models, self.seeds, self._feed.slot(size), size, self.steps_at_once)
+        return TrainProgram(self, self._feed(size), size, self.steps_at_once)
 
     def _predict_program(self, size: int) -> PredictProgram:
-        return PredictProgram(self.models, self._feed.slot(size), size)
+        return PredictProgram(self, self._feed(size), size)
 
     @torch.no_grad()
     def predict(self, start: int, stop: int) -> Prediction:
@@ -151,10 +69,7 @@ class StackedLearner:
 
     def predict_uniformly(self, start: int, stop: int) -> Prediction:
         """As one who knows nothing, by every member."""
-        return self.models.kind.uniform(stop - start, self.device).of_members(len(self))
-
-    def observe(self, start: int, stop: int, labels: Tensor) -> None:
-        """It learns by events alone."""
+        return self.kind.uniform(stop - start, self.device).of_members(len(self))
 
     @torch.no_grad()
     def calibrate(self, indices: Indices, labels: Tensor) -> None:
@@ -167,55 +82,14 @@ class StackedLearner:
             program = self._last[1]
         program.calibrate(labels)
 
-    def reinit(self, event: int) -> None:
-        """Fresh weights, optimizers, averages and temperatures."""
-        self.models.reinit(self._fresh_models(event))
-        self.num_steps, self._last = 0, None
-
-    def shrink_perturb(self, shrink: float, perturb: float, event: int) -> None:
-        """θ ← shrink·θ + perturb·fresh; temperatures and batch statistics stay, everything else starts anew."""
-        self.models.shrink_perturb(shrink, perturb, self._fresh_models(event))
-        self.num_steps, self._last = 0, None
-
-    def finite(self) -> list[bool]:
-        """For each member, whether every averaged weight is a finite number."""
-        return [bool(is_finite) for is_finite in self.models.averaged.finite().tolist()]
-
-    def evaluate(self) -> list[dict[str, float]] | None:
-        """Each member's mean loss and error rate on the held-out data, predicted as the sequence is."""
-        if self.data.heldout is None:
-            return None
-
-        def predict(stored: Tensor) -> Prediction:
-            return self.models.prediction(self.models.logits(self.inputs.prepared(stored)))
-
-        return losses_and_errors(self.data.heldout, predict, self.device)
-
-    def state(self) -> dict[str, list[Tensor]]:
-        """Everything the next event depends on, as copies: put back by `restore`."""
-        return {name: [tensor.clone() for tensor in tensors] for name, tensors in self.tensors().items()}
-
-    def tensors(self) -> dict[str, list[Tensor]]:
-        """The same as it is, for one who writes it down at once: a GPU may have no room for copies."""
-        return self.models.state() | {"num_steps": [torch.tensor(self.num_steps)]}
-
-    def restore(self, state: dict[str, list[Tensor]]) -> None:
-        """Go back to a `state` of a stack with the same members in the same order."""
-        self._put_back(state)
+    def _forget(self) -> None:
         self._last = None
-
-    @torch.no_grad()
-    def _put_back(self, state: dict[str, list[Tensor]]) -> None:
-        for name, tensors in self.models.state().items():
-            for target, source in zip(tensors, state[name], strict=True):
-                target.copy_(source)
-        self.num_steps = int(state["num_steps"][0])
 
     def close(self) -> None:
         """Let go of what only speed needed."""
         self._training.clear()
         self._predicting.clear()
-        self._last = None
+        self._forget()
         if self.device.type == "cuda":
             gc.collect()  # a program and its recording know each other, and the next stack needs the memory
 
@@ -241,10 +115,9 @@ class StackedLearner:
         try:
             change()
         except Exception as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-            self.fallback = f"not {done}: {reason}"
-            warnings.warn(f"the stack cannot be {done} ({reason}); going on {goes_on}", PreqWarning, 5)
+            self.fallback = f"not {done}: {first_line(error)}"
+            warnings.warn(f"the stack cannot be {done} ({first_line(error)}); going on {goes_on}", PreqWarning, 5)
             return False
         finally:
-            self._put_back(state)
+            self.restore(state)
         return True

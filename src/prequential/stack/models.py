@@ -1,80 +1,103 @@
 """Many models of one architecture that learn together: the arithmetic of a training step and of a prediction."""
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prequential.data.optional import capabilities
-from prequential.learn import classes, functional  # noqa: F401  # classes registers what computes with them
-from prequential.learn.inputs import Inputs
-from prequential.learn.kinds import tensors_of
-from prequential.learn.prediction import Prediction
+from prequential.data.sequence import DataSequence
+from prequential.learn import functional
+from prequential.learn.base import BaseLearner, fingerprint_of
 from prequential.learn.recipe import Recipe
-from prequential.stack.optimizers import make_stacked_optimizer, reset
-from prequential.stack.recipe import Vectors
+from prequential.models import ModelFactory, name_of
+from prequential.stack.optimizers import make_stacked_optimizer
+from prequential.stack.recipe import Vectors, require_alike, require_members
 from prequential.stack.stackable import Bound, Structure, require_stackable
-from prequential.stack.state import StackedState
+from prequential.stack.state import StackedState, require_same_shapes
+
+PROBED = 2
+"""Examples on which a stack is tried before any work is done."""
 
 
-class StackedModels:
+class StackedModels(BaseLearner):
     """Weights, averages, optimizers and temperatures of N models, and what happens to them in place.
 
     Args:
-        models: freshly initialised, in train mode; only copied.
-        recipes: one for each.
-        inputs: how a prediction looks at its inputs.
-        rate_factor: the method's factor on the learning rate of the temperatures.
-        precision: "fp32", or "bf16" for networks that compute in bfloat16.
+        factory, data: those of a `BaseLearner`.
+        recipes: one for each member; they may differ in numbers only.
+        seeds: one for each member.
+        calibration_rate_factor: the method's factor on the learning rate of the temperatures.
+        settings: `width`, `device`, `precision`, `compiled`, `deterministic` and `dtype`, as of a `BaseLearner`. What
+            is compiled are training steps of a shape that comes up often.
     """
 
     def __init__(
         self,
-        models: Sequence[nn.Module],
+        factory: str | ModelFactory,
+        data: DataSequence,
         recipes: Sequence[Recipe],
-        inputs: Inputs,
         *,
-        rate_factor: float = 1.0,
-        precision: str = "fp32",
+        seeds: Sequence[int],
+        calibration_rate_factor: float = 1.0,
+        **settings: Any,
     ) -> None:
-        self.inputs, self.precision, self._device = inputs, precision, inputs.device
-        self.settings, self.kind = Vectors(recipes, self._device), tensors_of(capabilities(inputs.data).target)
-        self.structure = Structure(models)
-        self.raw, self.averaged = StackedState(models), StackedState(models)
+        require_members(recipes, seeds, data)
+        require_alike(recipes)
+        super().__init__(factory, data, recipes[0], seed=seeds[0], **settings)
+        self.recipes, self.seeds = recipes, seeds
+        fresh = self._fresh_models(event=-1)
+        require_same_shapes(fresh)
+        self.model, self._fingerprints = fresh[0], [fingerprint_of(model) for model in fresh]
+        self.probe(PROBED)
+        self.settings, self.structure = Vectors(recipes, self.device), Structure(fresh)
+        self.raw, self.averaged = StackedState(fresh), StackedState(fresh)
         self.leaves = {name: view.detach().requires_grad_() for name, view in self.raw.weights.items()}
-        self.beta = torch.full((len(models),), functional.INITIAL_BETA, dtype=torch.float64, device=self._device)
+        self.beta = torch.full((len(fresh),), functional.INITIAL_BETA, dtype=torch.float64, device=self.device)
         self._ema_step_sizes = torch.zeros_like(self.beta)
         self.optimizer = make_stacked_optimizer(self.settings, self.raw.flat)
-        self.beta_optimizer = make_stacked_optimizer(self.settings, self.beta, rate_factor=rate_factor, decay=False)
+        self.beta_optimizer = make_stacked_optimizer(
+            self.settings, self.beta, rate_factor=calibration_rate_factor, decay=False
+        )
         self._momenta = {
-            name: torch.tensor(momenta, dtype=torch.float64, device=self._device)
+            name: torch.tensor(momenta, dtype=torch.float64, device=self.device)
             for name, momenta in self.structure.momenta.items()
         }
         self._counters = [self.raw.others[name] for name in self.structure.counted if name in self.raw.others]
+        inputs = self.inputs.clean(np.zeros(PROBED, np.int64))
+        require_stackable(self.structure, fresh, self.raw.weights | self.raw.others, inputs, name_of(factory))
 
     def __len__(self) -> int:
-        return len(self.beta)
+        return len(self.seeds)
 
-    def probe(self, models: Sequence[nn.Module], inputs: Tensor, name: str) -> None:
-        """Refuse a model that cannot be stacked."""
-        require_stackable(self.structure, models, self.raw.weights | self.raw.others, inputs, name)
+    def fingerprints(self) -> list[str]:
+        """Of the models as they began."""
+        return self._fingerprints
+
+    def finite(self) -> list[bool]:
+        """For each member, whether every averaged weight is a finite number."""
+        return [bool(is_finite) for is_finite in self.averaged.finite().tolist()]
+
+    def _fresh_models(self, event: int) -> list[nn.Module]:
+        return [self._fresh_model(event, *member) for member in zip(self.recipes, self.seeds, strict=True)]
 
     def statistics(self) -> dict[str, Tensor]:
         """Copies of the batch statistics that members move by different amounts."""
         return {name: self.raw.others[name].clone() for name in self._momenta}
 
     def trained(self, inputs: Tensor, labels: Tensor, keys: Tensor, *, shared: bool) -> tuple[Tensor, Tensor]:
-        """Logits in train mode and the slope of the loss there; for `inputs` and `keys` see `Structure.train`."""
-        with functional.computing(self._device, self.precision):
+        """Logits in train mode and the gradient of the loss there; for `inputs` and `keys` see `Structure.train`."""
+        with self.computing():
             logits = self.structure.train(self.leaves | self.raw.others, keys, inputs, shared=shared)
         logits = logits.to(self.raw.flat.dtype)
-        return logits, self.kind.slope(logits.detach(), labels, self.settings.label_smoothing)
+        return logits, self.kind.loss_gradient(logits.detach(), labels, self.settings.label_smoothing)
 
     def move_statistics(self, before: dict[str, Tensor]) -> None:
         """Batch statistics from where they were before a step to where each member takes them."""
         for name, old in before.items():
             new = self.raw.others[name]
-            new.copy_(old.lerp(new, functional.along(self._momenta[name], new)))
+            new.copy_(old.lerp(new, functional.per_member(self._momenta[name], new)))
         if self._counters:
             torch._foreach_add_(self._counters, 1)
         if integers := self.raw.integers():
@@ -92,51 +115,50 @@ class StackedModels:
         are_raw = self.settings.common.batch_statistics == "raw"
         for number, (mine, theirs) in enumerate(zip(averaged, raw, strict=True)):
             mine.copy_(theirs) if number and are_raw else mine.lerp_(
-                theirs, functional.along(self._ema_step_sizes, mine)
+                theirs, functional.per_member(self._ema_step_sizes, mine)
             )
 
     @torch.no_grad()
     def logits(self, inputs: Tensor) -> Tensor:
         """What the averaged weights of each member make of clean inputs, averaged over views if asked."""
         tensors = self.structure.used(self.averaged.weights | self.averaged.others)
-        with functional.computing(self._device, self.precision):
+        with self.computing():
             predict = torch.vmap(lambda tensors: self.inputs.logits(Bound(self.structure.predicting, tensors), inputs))
             logits: Tensor = predict(tensors)
         return logits
 
-    def prediction(self, logits: Tensor) -> Prediction:
-        """What logits say at the members' temperatures; every tensor has the members first."""
-        return self.kind.prediction(logits, self.beta)
-
     @torch.no_grad()
-    def calibrate(self, logits: Tensor, labels: Tensor) -> None:
+    def calibrate_on(self, logits: Tensor, labels: Tensor) -> None:
         """One gradient step on each temperature."""
         gradient = torch.vmap(self.kind.calibration_gradient, (0, None, 0, None))(logits, labels, self.beta, None)
         self.beta_optimizer.begin()
         self.beta_optimizer.step(gradient)
 
     @torch.no_grad()
-    def reinit(self, models: Sequence[nn.Module]) -> None:
+    def reinit(self, event: int) -> None:
         """Fresh weights, optimizers, averages and temperatures."""
-        self.raw.load(models)
-        self.averaged.load(models)
+        fresh = self._fresh_models(event)
+        self.raw.load(fresh)
+        self.averaged.load(fresh)
         self.beta.fill_(functional.INITIAL_BETA)
-        reset(self.beta_optimizer)
-        reset(self.optimizer)
+        self.beta_optimizer.reset()
+        self._restart()
 
-    def shrink_perturb(self, shrink: float, perturb: float, models: Sequence[nn.Module]) -> None:
+    def shrink_perturb(self, shrink: float, perturb: float, event: int) -> None:
         """θ ← shrink·θ + perturb·fresh; temperatures and batch statistics stay, everything else starts anew."""
-        self.raw.shrink_perturb(shrink, perturb, StackedState(models))
+        self.raw.shrink_perturb(shrink, perturb, StackedState(self._fresh_models(event)))
         self.averaged.copy_parameters(self.raw)
-        reset(self.optimizer)
+        self._restart()
 
-    def state(self) -> dict[str, list[Tensor]]:
-        """Everything the next event depends on, as it is; every tensor but counters of steps has the members first."""
-        tensors = {
-            "raw": [self.raw.flat, *self.raw.others.values()],
-            "averaged": [self.averaged.flat, *self.averaged.others.values()],
-            "beta": [self.beta],
+    def _in_place(self) -> dict[str, list[Tensor]]:
+        """Every tensor but counters of steps has the members first."""
+        raw, averaged = ([state.flat, *state.others.values()] for state in (self.raw, self.averaged))
+        optimizers = (("weights", self.optimizer), ("beta", self.beta_optimizer))
+        return {"raw": raw, "averaged": averaged, "beta": [self.beta]} | {
+            f"{owner} {name}": [tensor] for owner, optimizer in optimizers for name, tensor in optimizer.state.items()
         }
-        for owner, optimizer in (("weights", self.optimizer), ("beta", self.beta_optimizer)):
-            tensors |= {f"{owner} {name}": [tensor] for name, tensor in optimizer.state.items()}
-        return tensors
+
+    def _restart(self) -> None:
+        self.optimizer.reset()
+        self.num_steps = 0
+        self._forget()

@@ -4,28 +4,98 @@ The parameters of all models are one tensor whose first axis counts the models, 
 arithmetic is that of `prequential.learn.optimizers`. Nothing is ever summed over models.
 """
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor
 
-from prequential.learn.functional import along
+from prequential.learn.functional import per_member
 from prequential.stack.recipe import Vectors
 
 
-class StackedOptimizer(Protocol):
-    """One gradient step at a time, in place. State starts at zero."""
+class StackedOptimizer(ABC):
+    """One gradient step at a time, in place. State starts at zero; settings are in the shape of the parameters, and
+    weight decay is decoupled."""
 
-    state: dict[str, Tensor]
-    rate: Tensor
-    """The learning rate of each model, float64."""
+    state_names: tuple[str, ...]
+
+    def __init__(self, parameters: Tensor, settings: Vectors, rate: Tensor, decay: bool) -> None:
+        self._parameters, self._rate, self._settings = parameters, rate, settings
+        self._decay = settings.weight_decay * decay
+        self._eps, self._momentum = (per_member(vector, parameters) for vector in (settings.eps, settings.momentum))
+        self._size, self._kept, self._unbiased = (torch.ones_like(rate) for _ in range(3))
+        self.state = {name: torch.zeros_like(parameters) for name in self.state_names}
 
     def begin(self, rate: Tensor | None = None) -> None:
         """What a step needs besides the gradient, a few numbers for each model; with other learning rates than its own
         if some are given. Apart from the step, so that it is not computed again for every parameter."""
+        rate = self._rate if rate is None else rate
+        self._size.copy_(rate)
+        self._kept.copy_(1 - rate * self._decay)
 
+    @abstractmethod
     def step(self, gradient: Tensor) -> None:
         """Move the parameters against the gradient."""
+
+    def reset(self) -> None:
+        """Back to the state before the first step."""
+        for tensor in self.state.values():
+            tensor.zero_()
+
+    def _per_member(self, vector: Tensor) -> Tensor:
+        return per_member(vector, self._parameters)
+
+
+class AdamW(StackedOptimizer):
+    """Adam with decoupled weight decay."""
+
+    state_names = ("mean", "square")
+
+    def __init__(self, parameters: Tensor, settings: Vectors, rate: Tensor, decay: bool) -> None:
+        super().__init__(parameters, settings, rate, decay)
+        self.state["step"] = torch.zeros(1, dtype=torch.float64, device=parameters.device)
+
+    def begin(self, rate: Tensor | None = None) -> None:
+        super().begin(rate)
+        num_steps = self.state["step"].add_(1)
+        self._unbiased.copy_((1 - 0.999**num_steps).rsqrt())
+        self._size.div_(1 - self._settings.momentum**num_steps)
+
+    def step(self, gradient: Tensor) -> None:
+        parameters, mean, square = self._parameters, self.state["mean"], self.state["square"]
+        parameters.mul_(self._per_member(self._kept))
+        mean.lerp_(gradient, 1 - self._momentum)
+        square.mul_(0.999).addcmul_(gradient, gradient, value=1 - 0.999)
+        scale = square.sqrt().mul_(self._per_member(self._unbiased)).add_(self._eps)
+        parameters.sub_((mean / scale).mul_(self._per_member(self._size)))
+
+
+class RMSProp(StackedOptimizer):
+    """RMSProp with momentum."""
+
+    state_names = ("square", "momentum")
+
+    def step(self, gradient: Tensor) -> None:
+        square, momentum = self.state.values()
+        self._parameters.mul_(self._per_member(self._kept))
+        square.mul_(0.99).addcmul_(gradient, gradient, value=0.01)
+        momentum.mul_(self._momentum).addcdiv_(gradient, square.sqrt().add_(self._eps))
+        self._parameters.sub_(momentum * self._per_member(self._size))
+
+
+class SGD(StackedOptimizer):
+    """Stochastic gradient descent with momentum."""
+
+    state_names = ("momentum",)
+
+    def step(self, gradient: Tensor) -> None:
+        momentum = self.state["momentum"]
+        self._parameters.mul_(self._per_member(self._kept))
+        momentum.mul_(self._momentum).add_(gradient)
+        self._parameters.sub_(momentum * self._per_member(self._size))
+
+
+KINDS: dict[str, type[StackedOptimizer]] = {"adamw": AdamW, "rmsprop": RMSProp, "sgd": SGD}
 
 
 def make_stacked_optimizer(
@@ -43,85 +113,4 @@ def make_stacked_optimizer(
         >>> parameters[:, 0]
         tensor([0.9000, 0.5000], dtype=torch.float64)
     """
-    kinds: dict[str, type[AdamW] | type[RMSProp] | type[SGD]] = {"adamw": AdamW, "rmsprop": RMSProp, "sgd": SGD}
-    return kinds[settings.common.optimizer](parameters, settings, settings.learning_rate * rate_factor, decay)
-
-
-def reset(optimizer: StackedOptimizer) -> None:
-    """Back to the state before the first step."""
-    for tensor in optimizer.state.values():
-        tensor.zero_()
-
-
-class _Optimizer:
-    """What all three share: settings in the shape of the parameters, and decoupled weight decay."""
-
-    def __init__(self, parameters: Tensor, settings: Vectors, rate: Tensor, decay: bool) -> None:
-        self._parameters, self.rate, self._settings = parameters, rate, settings
-        self._decay = settings.weight_decay * decay
-        self._eps, self._momentum = along(settings.eps, parameters), along(settings.momentum, parameters)
-        self._size, self._kept, self._unbiased = (torch.ones_like(rate) for _ in range(3))
-        self.state: dict[str, Tensor] = {}
-
-    def begin(self, rate: Tensor | None = None) -> None:
-        rate = self.rate if rate is None else rate
-        self._size.copy_(rate)
-        self._kept.copy_(1 - rate * self._decay)
-
-    def _along(self, vector: Tensor) -> Tensor:
-        return along(vector, self._parameters)
-
-
-class AdamW(_Optimizer):
-    """Adam with decoupled weight decay."""
-
-    def __init__(self, parameters: Tensor, settings: Vectors, rate: Tensor, decay: bool) -> None:
-        super().__init__(parameters, settings, rate, decay)
-        self.state = {
-            "mean": torch.zeros_like(parameters),
-            "square": torch.zeros_like(parameters),
-            "step": torch.zeros(1, dtype=torch.float64, device=parameters.device),
-        }
-
-    def begin(self, rate: Tensor | None = None) -> None:
-        super().begin(rate)
-        num_steps = self.state["step"].add_(1)
-        self._unbiased.copy_((1 - 0.999**num_steps).rsqrt())
-        self._size.div_(1 - self._settings.momentum**num_steps)
-
-    def step(self, gradient: Tensor) -> None:
-        parameters, mean, square = self._parameters, self.state["mean"], self.state["square"]
-        parameters.mul_(self._along(self._kept))
-        mean.lerp_(gradient, 1 - self._momentum)
-        square.mul_(0.999).addcmul_(gradient, gradient, value=1 - 0.999)
-        scale = square.sqrt().mul_(self._along(self._unbiased)).add_(self._eps)
-        parameters.sub_((mean / scale).mul_(self._along(self._size)))
-
-
-class RMSProp(_Optimizer):
-    """RMSProp with momentum."""
-
-    def __init__(self, parameters: Tensor, settings: Vectors, rate: Tensor, decay: bool) -> None:
-        super().__init__(parameters, settings, rate, decay)
-        self.state = {"square": torch.zeros_like(parameters), "momentum": torch.zeros_like(parameters)}
-
-    def step(self, gradient: Tensor) -> None:
-        square, momentum = self.state.values()
-        self._parameters.mul_(self._along(self._kept))
-        square.mul_(0.99).addcmul_(gradient, gradient, value=0.01)
-        momentum.mul_(self._momentum).addcdiv_(gradient, square.sqrt().add_(self._eps))
-        self._parameters.sub_(momentum * self._along(self._size))
-
-
-class SGD(_Optimizer):
-    """Stochastic gradient descent with momentum."""
-
-    def __init__(self, parameters: Tensor, settings: Vectors, rate: Tensor, decay: bool) -> None:
-        super().__init__(parameters, settings, rate, decay)
-        self.state = {"momentum": torch.zeros_like(parameters)}
-
-    def step(self, gradient: Tensor) -> None:
-        momentum = self.state["momentum"]
-        self._parameters.mul_(self._along(self._kept))
-        momentum.mul_(self._momentum).add_(gradient)
-        self._parameters.sub_(momentum * self._along(self._size))
+    return KINDS[settings.common.optimizer](parameters, settings, settings.learning_rate * rate_factor, decay)

@@ -3,7 +3,7 @@
 As in `prequential.learn.programs`, a program owns the tensors that differ from one replay to the next.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -22,8 +22,8 @@ from prequential.stack.models import StackedModels
 class TrainProgram:
     """Training steps of a stack on batches of one size."""
 
-    def __init__(self, models: StackedModels, seeds: Sequence[int], slot: Slot, size: int, most_steps: int) -> None:
-        self._models, self._seeds, self._slot, self._device = models, seeds, slot, models.inputs.device
+    def __init__(self, models: StackedModels, slot: Slot, size: int, most_steps: int) -> None:
+        self._models, self._seeds, self._slot, self._device = models, models.seeds, slot, models.device
         self._num_dropouts = len(models.structure.dropouts)
         augmentation = models.inputs.augmentation
         self._draws = None if augmentation is None else DeviceDraws(size, augmentation.num_draws, self._device)
@@ -35,13 +35,13 @@ class TrainProgram:
         self._augmenting, self._dropping = queue(len(models)), queue(len(models), self._num_dropouts)
         self._row = torch.zeros(1, dtype=torch.int64, device=self._device)
         self._count = torch.zeros(1, dtype=torch.float64, device=self._device)
-        self._look, self._begin, self._move = self._logits_and_slope, models.begin_move, models.move
+        self._forward, self._begin, self._move = self._logits_and_gradient, models.begin_move, models.move
         self._replay: Callable[[], None] = self._one_step
 
     def compile(self) -> None:
         """From now on the kernels are fused; whoever calls puts back what a first step changes."""
         self._one_step()  # layers make what they keep outside of torch.compile
-        self._look = compiled(self._look)
+        self._forward = compiled(self._forward)
         self._begin, self._move = compiled(self._begin), compiled(self._move)
         self._row.zero_()
         self._one_step()
@@ -70,8 +70,9 @@ class TrainProgram:
 
     def _one_step(self) -> None:
         before = self._models.statistics()
-        logits, slope = self._look()
-        gradients = torch.autograd.grad(logits, list(self._models.leaves.values()), slope, materialize_grads=True)
+        logits, loss_gradient = self._forward()
+        leaves = list(self._models.leaves.values())
+        gradients = torch.autograd.grad(logits, leaves, loss_gradient, materialize_grads=True)
         with torch.no_grad():
             self._models.move_statistics(before)
             self._count.add_(1)
@@ -79,7 +80,7 @@ class TrainProgram:
             self._move(list(gradients))
             self._row.add_(1)
 
-    def _logits_and_slope(self) -> tuple[Tensor, Tensor]:
+    def _logits_and_gradient(self) -> tuple[Tensor, Tensor]:
         positions, labels, dropping = (
             queue.index_select(0, self._row)[0] for queue in (self._positions, self._labels, self._dropping)
         )
@@ -101,7 +102,7 @@ class PredictProgram:
     """Predictions at `size` positions, and a step of the temperatures on them."""
 
     def __init__(self, models: StackedModels, slot: Slot, size: int) -> None:
-        self._models, self._slot, self._device = models, slot, models.inputs.device
+        self._models, self._slot, self._device = models, slot, models.device
         self._positions = torch.zeros(size, dtype=torch.int64, device=self._device)
         self._labels = torch.zeros_like(self._positions)
         self._replay: Callable[[], tuple[Tensor, Prediction]] = self._predict
@@ -129,8 +130,8 @@ class PredictProgram:
     @torch.no_grad()
     def _predict(self) -> tuple[Tensor, Prediction]:
         logits = self._models.logits(self._slot.take(self._positions))
-        return logits, self._models.prediction(logits)
+        return logits, self._models.kind.prediction(logits, self._models.beta)
 
     def _calibrate(self) -> None:
         assert self._logits is not None
-        self._models.calibrate(self._logits, self._labels)
+        self._models.calibrate_on(self._logits, self._labels)

@@ -9,13 +9,7 @@ from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.learn import functional
-from prequential.learn.recipe import Recipe
-
-SHARED = ("optimizer", "augment", "average_flips", "average_views", "ema_warmup", "batch_statistics")
-"""Settings that decide what is computed, and not only with which numbers."""
-VECTORS = (
-    *("learning_rate", "full_rate_steps", "eps", "weight_decay", "momentum", "ema_step_size", "label_smoothing"),
-)
+from prequential.learn.recipe import SHARED, VECTORS, Recipe
 
 
 class Vectors:
@@ -26,21 +20,17 @@ class Vectors:
         tensor([1.0000e-04, 1.0000e-08], dtype=torch.float64)
     """
 
-    learning_rate: Tensor
-    full_rate_steps: Tensor
-    eps: Tensor
-    weight_decay: Tensor
-    momentum: Tensor
-    ema_step_size: Tensor
-    label_smoothing: Tensor
-
     def __init__(self, recipes: Sequence[Recipe], device: torch.device | str) -> None:
         require_alike(recipes)
         self.common = recipes[0]
-        for name in VECTORS:
-            values = [float(getattr(recipe, name)) for recipe in recipes]
-            setattr(self, name, torch.tensor(values, dtype=torch.float64, device=device))
+        values = {name: [float(getattr(recipe, name)) for recipe in recipes] for name in VECTORS}
+        self._vectors = {name: torch.tensor(each, dtype=torch.float64, device=device) for name, each in values.items()}
         self._rates_fall = any(recipe.full_rate_steps for recipe in recipes)
+
+    def __getattr__(self, name: str) -> Tensor:
+        if name not in VECTORS:
+            raise AttributeError(name)
+        return self._vectors[name]
 
     def rates(self, num_steps: Tensor) -> Tensor:
         """The learning rates of the n-th training step since the last fresh start, from 1."""

@@ -11,10 +11,11 @@ from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from prequential.errors import PreqError
+from prequential.learn.probe import first_line
 from prequential.stack.dropout import begin_pass, hash_dropout
 
 TOLERANCE = 1e-2
-"""Of the largest logit: how far a stacked prediction may be from that of the model alone."""
+"""Of the largest logit: how far a stacked prediction may be from that of the model by itself."""
 
 
 class Bound(nn.Module):
@@ -90,7 +91,7 @@ def require_stackable(
         PreqError: naming the layer that fails, or saying that the stack computes something else than its members do.
     """
     scratch = {key: tensor.detach().clone() for key, tensor in tensors.items()}
-    weights = [tensor.requires_grad_() for key, tensor in scratch.items() if _is_trained(models[0], key)]
+    weights = [scratch[key].requires_grad_() for key, p in models[0].named_parameters() if p.requires_grad]
     keys = torch.zeros(len(models), len(structure.dropouts), dtype=torch.int64, device=inputs.device)
     with _blaming(structure.training, name):
         logits = structure.train(scratch, keys, inputs, shared=True)
@@ -99,19 +100,14 @@ def require_stackable(
     with torch.no_grad(), _blaming(structure.predicting, name):
         predict = torch.vmap(lambda tensors: Bound(structure.predicting, tensors)(inputs))
         stacked = predict(structure.used(scratch))[-1]
-    alone = copy.deepcopy(models[-1]).eval()
+    single = copy.deepcopy(models[-1]).eval()
     with torch.no_grad():
-        wanted = alone(inputs)
+        wanted = single(inputs)
     if not bool((stacked - wanted).abs().max() <= TOLERANCE * wanted.abs().max().clamp(min=1e-6)):
         raise PreqError(
             f"the model '{name}' computes something else when it is stacked: it keeps tensors that are neither "
             "parameters nor buffers; run its trials one by one"
         )
-
-
-def _is_trained(model: nn.Module, name: str) -> bool:
-    parameter = dict(model.named_parameters()).get(name)
-    return parameter is not None and parameter.requires_grad
 
 
 @contextmanager
@@ -127,7 +123,7 @@ def _blaming(model: nn.Module, name: str) -> Iterator[None]:
     except PreqError:
         raise
     except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].split(". ")[0][:200]
+        reason = first_line(error).split(". ")[0]
         path, layer = at_work[-1] if at_work else ("", model)
         where = f"layer '{path}' ({type(layer).__name__})" if path else f"own code ({type(layer).__name__})"
         raise PreqError(

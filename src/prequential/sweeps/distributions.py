@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from prequential.errors import PreqError, require_count, require_flag, require_number
 
@@ -28,7 +28,18 @@ class Distribution(Protocol):
 
 
 @dataclass(frozen=True)
-class _Interval:
+class Between:
+    """Every number between two bounds alike.
+
+    Example:
+        >>> Between(0.0, 2.0).draw(0.25), Between(1, 3, whole=True).draw(0.99)
+        (0.5, 3)
+    """
+
+    name_in_files: ClassVar[str] = "uniform"
+    least: ClassVar[tuple[int, int]] = (-(2**53), -(2**53))
+    """The smallest bound there may be, and the smallest where numbers are whole."""
+
     low: float
     high: float
     whole: bool = field(default=False, kw_only=True)
@@ -37,12 +48,10 @@ class _Interval:
     def __post_init__(self) -> None:
         require_flag("whole", self.whole)
         for name in ("low", "high"):
-            (require_count if self.whole else require_number)(name, getattr(self, name), at_least=self._least())
+            require = require_count if self.whole else require_number
+            require(name, getattr(self, name), at_least=self.least[self.whole])
         if not self.low < self.high:
             raise PreqError(f"low must be below high, got {self.low} and {self.high}; a fixed value is written plainly")
-
-    def _least(self) -> int:
-        return -(2**53)
 
     def label(self, value: Any) -> Any:
         return value
@@ -54,7 +63,9 @@ class _Interval:
         return trial.suggest_float(name, self.low, self.high, log=log)
 
     def draw(self, uniform: float) -> float:
-        raise NotImplementedError
+        if self.whole:
+            return int(self.low) + int(uniform * (self.high - self.low + 1))
+        return min(self._at(uniform, self.low, self.high), self.high)
 
     def grid(self, size: int) -> "Choice":
         require_count("the size of a grid", size, at_least=2)
@@ -62,29 +73,10 @@ class _Interval:
         return Choice(tuple(dict.fromkeys(round(x) if self.whole else x for x in exact)))
 
     def _at(self, share: float, low: float, high: float) -> float:
-        raise NotImplementedError
-
-
-class Between(_Interval):
-    """Every number between two bounds alike.
-
-    Example:
-        >>> Between(0.0, 2.0).draw(0.25), Between(1, 3, whole=True).draw(0.99)
-        (0.5, 3)
-    """
-
-    name_in_files = "uniform"
-
-    def draw(self, uniform: float) -> float:
-        if self.whole:
-            return int(self.low) + int(uniform * (self.high - self.low + 1))
-        return min(self._at(uniform, self.low, self.high), self.high)
-
-    def _at(self, share: float, low: float, high: float) -> float:
         return low + share * (high - low)
 
 
-class LogUniform(_Interval):
+class LogUniform(Between):
     """Every order of magnitude between two positive bounds alike.
 
     Whole numbers are rounded from low − ½ … high + ½, as Optuna does.
@@ -94,8 +86,8 @@ class LogUniform(_Interval):
         (0.01, 50)
     """
 
-    def _least(self) -> int:
-        return 1 if self.whole else 0
+    name_in_files = "loguniform"
+    least = (0, 1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,7 +10,7 @@ from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.lock import DirectoryLock
 from prequential.methods import Method, ReplayStreams
-from prequential.runs.record import claim
+from prequential.runs.record import require_writable
 from prequential.runs.signals import StopRequest
 from prequential.settings import plain_value, settings_of
 from prequential.sweeps.conduct import Conductor, SweepProgress
@@ -136,7 +136,7 @@ def sweep(
         **run_settings,
         **execution.facts(),
     }
-    directory, url = claim(Path(out)), storage_url(Path(out), storage)
+    directory, url = require_writable(Path(out)), storage_url(Path(out), storage)
     with (
         DirectoryLock(directory),
         StopRequest() as stop,

@@ -4,29 +4,26 @@ A space is a plain dictionary. Its keys are settings of `Recipe`, settings of th
 values are distributions, or fixed. What it does not name is as the sweep's method and recipe say.
 """
 
-import runpy
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from prequential.catalogue import OF_THE_RECIPE, OF_THE_RUN, own_name
 from prequential.errors import PreqError, unknown_name
 from prequential.learn.recipe import Recipe
 from prequential.methods import METHODS, Method
 from prequential.presets import find_preset
+from prequential.settings import described
 from prequential.sweeps.distributions import Choice, Distribution, LogUniform
+from prequential.users_own import find_own
 
 Space = Mapping[str, Any]
-
-REPLAYS = ("num_streams", "num_replays", "epochs")
-"""Passes over the past, whatever the method calls them: a method takes the one that it has."""
-OF_THE_RUN = ("width", "seed")
-_RECIPE = tuple(f.name for f in fields(Recipe))
 
 
 def _paper(data: str, **drawn: Any) -> dict[str, Any]:
     """The paper's fixed settings for some data (each of them, so that no preset shines through), and what is drawn."""
     recipe = find_preset("paper", data).recipe
-    fixed = {name: getattr(recipe, name) for name in _RECIPE}
+    fixed = {name: getattr(recipe, name) for name in OF_THE_RECIPE}
     common: dict[str, Any] = {
         "num_streams": LogUniform(25, 100, whole=True),
         "learning_rate": LogUniform(1e-4, 3e-3),
@@ -74,19 +71,9 @@ def find_space(name: str) -> Space:
         >>> find_space("mnist")["batch_size"]
         32
     """
-    file, colon, attribute = name.partition(":")
-    if not colon:
-        if name not in SPACES:
-            raise unknown_name("space", name, [*SPACES, "file.py:name"])
-        return SPACES[name]
-    try:
-        found = runpy.run_path(file)
-    except Exception as error:  # the user's code may fail in any way
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise PreqError(f"cannot read '{file}' for the space '{name}' ({reason})") from error
-    if attribute not in found:
-        raise PreqError(f"'{file}' has no '{attribute}'; write file.py:name, the name of a dictionary in it")
-    space: Space = found[attribute]
+    if ":" not in name and name not in SPACES:
+        raise unknown_name("space", name, [*SPACES, "file.py:name"])
+    space: Space = find_own(name, "space") if ":" in name else SPACES[name]
     return space
 
 
@@ -104,19 +91,24 @@ def require_space(space: Any, method: Method) -> None:
     """Refuse a space with names that neither recipe nor method have, or without anything to draw."""
     if not isinstance(space, Mapping) or not all(isinstance(name, str) for name in space):
         raise PreqError(f"a space must be a dictionary of settings and distributions, got {type(space).__name__}")
-    known = _settings_of(method)
+    found: dict[str, str] = {}
     for name, value in space.items():
         if isinstance(value, type):
             raise PreqError(f"the space gives {name} the class {value.__name__}; make an instance")
         if name != "age_law" and callable(getattr(value, "weights", None)):
             raise PreqError(f"the space gives {name} an age law; a distribution is one of Between, LogUniform, Choice")
-        if name not in (*_RECIPE, *OF_THE_RUN) and own_name(name, known) is None:
-            owners = [other for other, kind in METHODS.items() if name in _settings_of(kind)]
-            belongs = f"it belongs to {', '.join(owners)}" if owners else f"known: {', '.join((*_RECIPE, *known))}"
+        if name in (*OF_THE_RECIPE, *OF_THE_RUN):
+            continue
+        own = own_name(name, method)
+        if own is None:
+            owners = [other for other, kind in METHODS.items() if name in described(kind)]
+            known = ", ".join((*OF_THE_RECIPE, *described(type(method))))
+            belongs = f"it belongs to {', '.join(owners)}" if owners else f"known: {known}"
             raise PreqError(f"the space names '{name}', which {method.name} does not have; {belongs}")
-    passes = [name for name in REPLAYS if name in space]
-    if len(passes) > 1 and sum(own_name(name, known) is not None for name in passes) > 1:
-        raise PreqError(f"the space names {' and '.join(passes)}, which are one setting of {method.name}; keep one")
+        if own in found:
+            both = f"{found[own]} and {name}"
+            raise PreqError(f"the space names {both}, which are one setting of {method.name}; keep one")
+        found[own] = name
     if not drawn(space):
         raise PreqError(
             "the space draws nothing: every value is fixed; give a distribution such as LogUniform(1e-4, 1)"
@@ -131,10 +123,9 @@ def on_grid(space: Space, method: Method, size: int) -> dict[str, Any]:
         >>> on_grid(SPACES["mnist"], ReplayStreams(), 5)["num_streams"]
         Choice(values=(25, 35, 50, 71, 100))
     """
-    known = _settings_of(method)
     return {
         name: value.grid(size)
-        if isinstance(value, Distribution) and (name == "width" or own_name(name, known) is not None)
+        if isinstance(value, Distribution) and (name == "width" or own_name(name, method) is not None)
         else value
         for name, value in space.items()
     }
@@ -159,28 +150,12 @@ def resolve(settings: Mapping[str, Any], base: Resolved) -> Resolved:
         >>> trial.method.epochs, trial.recipe.eps
         (30, 0.1)
     """
-    known = _settings_of(base.method)
-    recipe = {name: value for name, value in settings.items() if name in _RECIPE}
-    own = {str(own_name(name, known)): value for name, value in settings.items() if name not in (*_RECIPE, *OF_THE_RUN)}
+    recipe = {name: value for name, value in settings.items() if name in OF_THE_RECIPE}
+    others = {name: value for name, value in settings.items() if name not in (*OF_THE_RECIPE, *OF_THE_RUN)}
+    own = {str(own_name(name, base.method)): value for name, value in others.items()}
     return Resolved(
         method=replace(base.method, **own),  # type: ignore[type-var]  # a method with settings is a dataclass
         recipe=replace(base.recipe, **recipe),
         width=float(settings.get("width", base.width)),
         seed=int(settings.get("seed", base.seed)),
     )
-
-
-def _settings_of(method: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(method))
-
-
-def own_name(name: str, known: Collection[str]) -> str | None:
-    """What a method with these settings calls one of them; None where it has no such setting.
-
-    Example:
-        >>> [own_name(name, ("epochs", "batch_size")) for name in ("num_streams", "batch_size", "capacity")]
-        ['epochs', 'batch_size', None]
-    """
-    if name in known:
-        return name
-    return next((other for other in REPLAYS if other in known), None) if name in REPLAYS else None

@@ -2,11 +2,11 @@
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prequential.errors import PreqError
+from prequential.learn.recipe import SHARED
 from prequential.runs.progress import Listener
 from prequential.runs.record import OVER, RECORD_FILE, Record, load, read_facts
 from prequential.sweeps.spaces import Resolved, resolve
@@ -14,11 +14,6 @@ from prequential.sweeps.spaces import Resolved, resolve
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
     from prequential.sweeps.trials import Trial, Work
-
-MAY_DIFFER = (
-    *("learning_rate", "full_rate_steps", "eps", "weight_decay", "momentum", "ema_step_size", "label_smoothing"),
-)
-"""Settings of the recipe that are numbers along the stack; all others decide what is computed."""
 
 STACK = "stack"
 """The engine that records of stacks name."""
@@ -39,7 +34,7 @@ def stacks(trials: Sequence["Trial"], base: Resolved, size: int) -> list[tuple["
     groups: dict[str, list[Trial]] = {}
     for trial in sorted(trials, key=lambda trial: trial.number):
         run = resolve(trial.settings, base)
-        shared = [getattr(run.recipe, f.name) for f in fields(run.recipe) if f.name not in MAY_DIFFER]
+        shared = [getattr(run.recipe, name) for name in SHARED]
         groups.setdefault(repr((run.method, run.width, shared)), []).append(trial)
     parts = (tuple(each[start : start + size]) for each in groups.values() for start in range(0, len(each), size))
     return sorted(parts, key=lambda part: part[0].number)

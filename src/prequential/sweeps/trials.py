@@ -12,7 +12,7 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.lock import DirectoryLock
 from prequential.plan import Plan
 from prequential.runs.progress import Listener, Progress
-from prequential.runs.record import Record, claim
+from prequential.runs.record import Record, require_writable
 from prequential.sweeps.directory import trial_path
 from prequential.sweeps.pruning import Rule, make_listener
 from prequential.sweeps.spaces import Resolved, resolve
@@ -168,7 +168,7 @@ class TrialRunner:
         return resolve(trial.settings, replace(self.work.base, seed=trial.seed))
 
     def _place(self, trial: Trial) -> Path:
-        path = claim(trial_path(self.work.directory, trial.number))
+        path = require_writable(trial_path(self.work.directory, trial.number))
         _wait_until_free(path)
         return path
 

@@ -188,3 +188,6 @@ SOURCES = _listed(
     ),
     Source("prepared:", "what preq data prepare has written", _prepared),
 )  # fmt: skip
+
+load_data = load
+"""What the package as a whole calls it, which loads records too."""

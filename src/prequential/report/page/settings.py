@@ -21,7 +21,7 @@ def settings_of(record: Record) -> dict[str, str]:
     """
     parts: dict[str, Any] = {
         "model": {name: value for name, value in record.model.items() if name != "fingerprint"},
-        "method": record.method,
+        "method": record.method | ({"title": record.title} if record.method_title else {}),
         "recipe": record.recipe,
         "seeds": {name: value for name, value in record.seeds.items() if name != "seed"},
         "predictions": {"conditioned_on": record.conditioned_on},

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from prequential.conditioning import difference
-from prequential.methods import METHODS
 from prequential.report.axes import literal
 from prequential.report.colours import GREY
 from prequential.report.plots.chosen import Setting
@@ -21,9 +20,8 @@ def title_of(records: Sequence[Record]) -> str:
     first = records[0]
     parts = [f"{first.data['name']}", f"{first.length:,} label{'s' * (first.length != 1)}"]
     models = dict.fromkeys(record.model["name"] for record in records)
-    methods = dict.fromkeys(record.method["name"] for record in records)
+    titles = list(dict.fromkeys(record.title for record in records))
     parts += [", ".join(models)] if len(models) == 1 else []
-    titles = [METHODS[name].title if name in METHODS else name for name in methods]
     parts += [", ".join(titles)] if len(titles) <= MOST_NAMES else []
     return literal(" · ".join(parts))
 

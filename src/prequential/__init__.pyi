@@ -1,0 +1,54 @@
+"""The public names of the package and where they live: the one list of them, which `__init__.py` reads too."""
+
+from prequential.data.arrays import from_arrays as from_arrays, from_dataset as from_dataset
+from prequential.data.prepare import prepare as prepare
+from prequential.data.sources import load_data as load_data
+from prequential.errors import PreqError as PreqError
+from prequential.events import (
+    Calibrate as Calibrate,
+    Evaluate as Evaluate,
+    Event as Event,
+    OwnEvent as OwnEvent,
+    Predict as Predict,
+    Reinit as Reinit,
+    ShrinkPerturb as ShrinkPerturb,
+    Train as Train,
+)
+from prequential.learn.execution import Execution as Execution
+from prequential.learn.recipe import Recipe as Recipe
+from prequential.measure import regret as regret
+from prequential.methods import (
+    ChunksFineTuned as ChunksFineTuned,
+    ChunksFromScratch as ChunksFromScratch,
+    Exponential as Exponential,
+    FullDataset as FullDataset,
+    Method as Method,
+    MethodDefaults as MethodDefaults,
+    Pareto as Pareto,
+    ReplayBuffer as ReplayBuffer,
+    ReplayStreams as ReplayStreams,
+    Uniform as Uniform,
+    cut_into_batches as cut_into_batches,
+)
+from prequential.mixture import mixture as mixture
+from prequential.pareto import pareto_front as pareto_front
+from prequential.plan import Plan as Plan
+from prequential.presets import PRESETS as PRESETS, Preset as Preset, find_preset as find_preset
+from prequential.report.compare import compare as compare
+from prequential.report.page import write_report as write_report
+from prequential.report.plots import plot as plot
+from prequential.runs.codec import decode as decode, encode as encode
+from prequential.runs.record import Record as Record, load as load
+from prequential.runs.run import Interrupted as Interrupted, run as run, run_stack as run_stack
+from prequential.settings import setting as setting
+from prequential.sweeps import (
+    SPACES as SPACES,
+    Between as Between,
+    Choice as Choice,
+    LogUniform as LogUniform,
+    sweep as sweep,
+)
+from prequential.trackers import track as track
+
+__version__: str
+__all__: list[str]

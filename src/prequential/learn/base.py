@@ -1,0 +1,169 @@
+"""What learners of one model and of many share: their settings, held-out data, and a state to go back to."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from prequential.data.optional import capabilities
+from prequential.data.sequence import DataSequence, to_network_input
+from prequential.files import digest_of
+from prequential.learn import classes  # noqa: F401  # registers what computes with classes
+from prequential.learn.inputs import Inputs
+from prequential.learn.kinds import tensors_of
+from prequential.learn.prediction import Prediction
+from prequential.learn.probe import probe_model
+from prequential.learn.randomness import seeded
+from prequential.learn.recipe import Recipe
+from prequential.models import ModelFactory, build, name_of
+
+EVALUATION_SIZE = 512
+"""Held-out examples that are predicted at once."""
+SLOW_ENOUGH = 0.1
+"""The largest step of the EMA that averages enough batches for batch-norm statistics."""
+
+
+class BaseLearner(ABC):
+    """Whoever derives from it says what happens to tensors; see `prequential.learn.learning.Learning`.
+
+    Args:
+        factory: a model's name or a function that returns a fresh nn.Module.
+        data: where inputs come from. Labels are handed in with each event.
+        recipe: the settings of training; of many models those of the first.
+        seed: of initialisation, dropout and perturbation; of many models that of the first.
+        width: scales the layers of models that have a width.
+        precision: "fp32", or "bf16" for networks that compute in bfloat16.
+        compiled: whether torch.compile fuses the kernels of training steps.
+        deterministic: whether its events must give the same bits each time (`environment.repeatable`).
+        dtype: of weights and of everything that is not computed in bfloat16.
+    """
+
+    engine: str
+    model: nn.Module
+    beta: Tensor
+    """What the temperature is made of; of many models, a vector along them."""
+    fallback: str | None = None
+    """What it was asked to do and could not, and why."""
+    steps_at_once = 64
+    """How many training steps it likes to be given together."""
+
+    def __init__(
+        self,
+        factory: str | ModelFactory,
+        data: DataSequence,
+        recipe: Recipe,
+        *,
+        seed: int,
+        width: float = 1.0,
+        device: torch.device | str = "cpu",
+        precision: str = "fp32",
+        compiled: bool = False,
+        deterministic: bool = False,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.factory, self.data, self.recipe, self.seed, self.width = factory, data, recipe, seed, width
+        self.device, self.dtype = torch.device(device), dtype
+        self.precision, self.compiled, self.deterministic = precision, compiled, deterministic
+        self.target = capabilities(data).target
+        self.kind = tensors_of(self.target)
+        self.inputs = Inputs(data, recipe, seed=seed, device=self.device, dtype=dtype)
+        self.num_steps = 0
+        self.drew_on: frozenset[str] = frozenset({self.device.type})
+
+    def _fresh_model(self, event: int, recipe: Recipe, seed: int) -> nn.Module:
+        """A model in train mode, on its device and in its layout; its initialisation depends on the seed and the number
+        of the event alone."""
+        with seeded(seed, "initialise", event, self.device):
+            model = build(self.factory, self.data.input_shape, self.target.output_size, width=self.width)
+            if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
+                model.eval()(to_network_input(self.data.inputs(np.zeros(1, np.int64))))
+        model.to(self.device, self.dtype).train()
+        for parameter in model.parameters():
+            if parameter.dim() == 4:  # cloned, because `contiguous` keeps the strides of a single channel as they are
+                parameter.data = parameter.data.clone(memory_format=torch.channels_last)
+        if recipe.batch_statistics == "averaged" and recipe.ema_step_size <= SLOW_ENOUGH:
+            for layer in model.modules():
+                if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
+                    layer.momentum = 1.0
+        return model
+
+    def probe(self, num_examples: int) -> None:
+        """Try the model on a batch of that size before any work is done, and see whether it draws."""
+        inputs = self.inputs.clean(np.zeros(num_examples, np.int64))
+        with self.computing():
+            self.drew_on = probe_model(self.model, inputs, self.target, name_of(self.factory))
+
+    def computing(self) -> AbstractContextManager[object]:
+        """Inside, networks compute in the learner's precision."""
+        if self.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16, cache_enabled=False)
+
+    @abstractmethod
+    def logits(self, inputs: Tensor) -> Tensor:
+        """What the averaged weights make of clean inputs; averaged over views if asked."""
+
+    def observe(self, start: int, stop: int, labels: Tensor) -> None:  # noqa: B027  # most have nothing to do here
+        """It learns by events alone."""
+
+    def evaluate(self) -> list[dict[str, float]] | None:
+        """Mean loss and error rate on the held-out data, predicted as the sequence is."""
+        if self.data.heldout is None:
+            return None
+
+        def predict(stored: Tensor) -> Prediction:
+            return self.kind.prediction(self.logits(self.inputs.prepared(stored)), self.beta)
+
+        return _losses_and_errors(self.data.heldout, predict, self.device)
+
+    @abstractmethod
+    def _in_place(self) -> dict[str, list[Tensor]]:
+        """The tensors that events change."""
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        """Everything the next event depends on, as it is: for one who writes it down at once, since a GPU may have no
+        room for copies."""
+        return self._in_place() | {"num_steps": [torch.tensor(self.num_steps)]}
+
+    def state(self) -> dict[str, list[Tensor]]:
+        """The same as copies: put back by `restore`."""
+        return {name: [tensor.clone() for tensor in tensors] for name, tensors in self.tensors().items()}
+
+    @torch.no_grad()
+    def restore(self, state: dict[str, list[Tensor]]) -> None:
+        """Go back to a `state` of a learner with the same settings."""
+        for name, tensors in self._in_place().items():
+            for target, source in zip(tensors, state[name], strict=True):
+                target.copy_(source)
+        self.num_steps = int(state["num_steps"][0])
+        self._forget()
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """The logits of the last prediction are of no use any more."""
+
+
+@torch.no_grad()
+def _losses_and_errors(
+    heldout: DataSequence, predict: Callable[[Tensor], Prediction], device: torch.device
+) -> list[dict[str, float]]:
+    """For each member mean loss in nats and error rate, by what `predict` says of stored inputs."""
+    loss, errors = torch.zeros(1, dtype=torch.float64, device=device), torch.zeros(1, dtype=torch.int64, device=device)
+    for start in range(0, len(heldout), EVALUATION_SIZE):
+        positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
+        labels = heldout.labels(positions).to(device)
+        nats, _, wanted, predicted, _ = predict(heldout.inputs(positions)).measured(labels).unbind(1)
+        loss, errors = loss + nats.sum(1), errors + (predicted != wanted).sum(1)
+    both = zip(loss.tolist(), errors.tolist(), strict=True)
+    return [{"loss": nats / len(heldout), "error_rate": wrong / len(heldout)} for nats, wrong in both]
+
+
+def fingerprint_of(model: nn.Module) -> str:
+    """Of a model as it stands: its layers as printed, its parameters and buffers."""
+    tensors = (*model.parameters(), *model.buffers())
+    content = b"".join(tensor.detach().cpu().contiguous().numpy().tobytes() for tensor in tensors)
+    return digest_of(repr(model).encode() + content)
