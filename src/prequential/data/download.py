@@ -1,43 +1,46 @@
 """The publishers' files: where they are, and how one is downloaded, checked and kept. pooch does the work. No torch."""
 
+import http.client
 import logging
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from prequential.errors import PreqError
 from prequential.files import writing
 from prequential.lock import Lock
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
-
 TIMEOUT_SECONDS = 30.0
 NUM_RETRIES = 2
 BLOCK_SIZE = 1 << 18
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RemoteFile:
     """A file as its publisher gives it out.
 
     Example:
-        >>> CIFAR10.name, CIFAR10.size
-        ('cifar-10-binary.tar.gz', 170052171)
+        >>> CIFAR10.name, CIFAR10.urls
+        ('cifar-10-binary.tar.gz', ('https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz',))
     """
 
     name: str
     """The publisher's name for it; a folder stands before one that says too little."""
-    urls: tuple[str, ...]
-    """Addresses, tried in this order."""
     size: int
     """Bytes."""
     sha256: str
     """Of the whole file, 64 hexadecimal digits."""
+    places: tuple[str, ...]
+    """The addresses without the name, tried in this order."""
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Where it is given out."""
+        return tuple(f"{place}{self.name.rpartition('/')[2]}" for place in self.places)
 
 
 def cache_directory() -> Path:
@@ -58,7 +61,8 @@ def fetch(file: RemoteFile, directory: Path | None = None) -> Path:
 
     It appears when it is whole and not before. May be called from several threads and processes at once: one
     downloads, the others wait for it. The hash is taken anew each time. A download that breaks begins again from its
-    start: pooch continues none. On a terminal, a bar on standard error shows how it gets on.
+    start: pooch continues none. On a terminal, a bar on standard error (tqdm, which
+    pooch takes) shows how it gets on.
 
     Args:
         directory: where it is kept. Default: `cache_directory() / "downloads"`.
@@ -83,80 +87,30 @@ def _download(file: RemoteFile, path: Path) -> None:
     import pooch
     from requests import RequestException
 
-    pooch.get_logger().setLevel(logging.WARNING)
+    shown = sys.stderr.isatty()
+    pooch.get_logger().setLevel(logging.INFO if shown else logging.WARNING)
+    headers = {"User-Agent": "prequential", "Accept-Encoding": "identity"}  # a .gz is wanted as it is
+    downloader = pooch.HTTPDownloader(shown, BLOCK_SIZE, headers=headers, timeout=TIMEOUT_SECONDS)
     refusals = []
     for url in file.urls:
-        registry = pooch.create(
-            path.parent, "", registry={path.name: file.sha256}, urls={path.name: url}, retry_if_failed=NUM_RETRIES
-        )
+        registry, urls, host = {path.name: file.sha256}, {path.name: url}, urlsplit(url).hostname
+        known = pooch.create(path.parent, "", registry=registry, urls=urls, retry_if_failed=NUM_RETRIES)
         try:
-            with _bar() as bar:
-                registry.fetch(path.name, downloader=_downloader(bar, file))
+            known.fetch(path.name, downloader=downloader)
             return
         except RequestException as error:
-            refusals.append(_reason(url, error))
-        except ValueError:
-            refusals.append(f"{urlsplit(url).hostname} sends another file, whose SHA-256 is not {file.sha256[:12]}…")
+            code = getattr(error.response, "status_code", None)
+            answer = f"{host} answers {code} {http.client.responses.get(code or 0, '')}".strip()
+            refusals.append(answer if code else f"no network, or no answer from {host} ({type(error).__name__})")
+        except ValueError as error:  # of pooch, or of an address that a server sends to
+            other = f"sends another file, whose SHA-256 is not {file.sha256[:12]}…"
+            refusals.append(f"{host} {other if 'SHA256' in str(error) else 'sends to an address that cannot be read'}")
     if path.exists():
         refusals.append(f"the one in {path.parent} is damaged")
     raise PreqError(
         f"{file.name} ({readable_size(file.size)}) cannot be downloaded: {', '.join(refusals)}; get it from "
         f"{file.urls[0]} and put it into {path.parent}, or unpack it into a directory named by --data-dir or PREQ_DATA"
     )
-
-
-def _reason(url: str, error: Exception) -> str:
-    """Why an address does not give a file, in words of our own: those a server sends could be anything."""
-    import http.client
-
-    import requests
-
-    host = urlsplit(url).hostname
-    if isinstance(error, requests.HTTPError) and error.response is not None:
-        code = error.response.status_code
-        return f"{host} answers {code} {http.client.responses.get(code, '')}".strip()
-    if isinstance(error, requests.Timeout):
-        return f"{host} gives no answer"
-    return (
-        f"no network ({host} cannot be reached)"
-        if isinstance(error, requests.ConnectionError)
-        else f"{host} breaks off"
-    )
-
-
-class _Shown:
-    """What pooch tells of a download, on a bar."""
-
-    def __init__(self, bar: "Progress", file: RemoteFile) -> None:
-        self.total = file.size
-        self._bar, self._task = bar, bar.add_task(file.name, total=file.size)
-
-    def update(self, size: int) -> None:
-        self._bar.advance(self._task, size)
-
-    def reset(self) -> None:
-        self._bar.reset(self._task)
-
-    def close(self) -> None:
-        pass
-
-
-def _bar() -> "Progress":
-    """Name, bytes, speed and time left on standard error, if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-    from rich.progress import TransferSpeedColumn as SpeedColumn
-
-    console, name = Console(stderr=True), TextColumn("{task.description}", markup=False)
-    columns = (name, BarColumn(24), DownloadColumn(), SpeedColumn(), TimeRemainingColumn(), TextColumn("left"))
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _downloader(bar: "Progress", file: RemoteFile) -> object:
-    import pooch
-
-    headers = {"User-Agent": "prequential", "Accept-Encoding": "identity"}  # a .gz is wanted as it is
-    return pooch.HTTPDownloader(_Shown(bar, file), BLOCK_SIZE, headers=headers, timeout=TIMEOUT_SECONDS)
 
 
 def unpack(archive: Path, members: Sequence[str], to: Path) -> None:
@@ -188,40 +142,30 @@ def readable_size(size: int) -> str:
     return f"{size} bytes"
 
 
-def _fashion(name: str, size: int, sha256: str) -> RemoteFile:
-    places = (
-        "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",
-        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
-    )
-    return RemoteFile(name=name, urls=tuple(f"{place}/{name}" for place in places), size=size, sha256=sha256)
-
-
+_TORONTO = ("https://www.cs.toronto.edu/~kriz/",)
+_ZALANDO = (
+    "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+)
 CIFAR10 = RemoteFile(
-    name="cifar-10-binary.tar.gz",
-    urls=("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
-    size=170_052_171,
-    sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+    "cifar-10-binary.tar.gz", 170_052_171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd", _TORONTO
 )
 CIFAR100 = RemoteFile(
-    name="cifar-100-binary.tar.gz",
-    urls=("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",),
-    size=168_513_733,
-    sha256="58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+    "cifar-100-binary.tar.gz", 168_513_733, "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec", _TORONTO
 )
 EMNIST = RemoteFile(
-    name="emnist/gzip.zip",
-    urls=("https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip",),
-    size=561_753_746,
-    sha256="fb9bb67e33772a9cc0b895e4ecf36d2cf35be8b709693c3564cea2a019fcda8e",
+    "emnist/gzip.zip",
+    561_753_746,
+    "fb9bb67e33772a9cc0b895e4ecf36d2cf35be8b709693c3564cea2a019fcda8e",
+    ("https://biometrics.nist.gov/cs_links/EMNIST/",),
 )
-FASHION_MNIST = (
-    _fashion(
-        "train-images-idx3-ubyte.gz", 26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"
-    ),
-    _fashion("train-labels-idx1-ubyte.gz", 29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
-    _fashion(
-        "t10k-images-idx3-ubyte.gz", 4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"
-    ),
-    _fashion("t10k-labels-idx1-ubyte.gz", 5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
+FASHION_MNIST = tuple(
+    RemoteFile(f"{name}-ubyte.gz", size, sha256, _ZALANDO)
+    for name, size, sha256 in (
+        ("train-images-idx3", 26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+        ("train-labels-idx1", 29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+        ("t10k-images-idx3", 4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+        ("t10k-labels-idx1", 5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
+    )
 )
 """Training images, training labels, held-out images, held-out labels."""

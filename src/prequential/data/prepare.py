@@ -156,7 +156,8 @@ def _write_all(writer: "Writer", data: DataSequence, skip_broken: bool, listener
         labels = data.labels(positions).numpy()
         writer.append(*(inputs[good], labels[good]) if broken else (inputs, labels))
         writer.commit(num_read=writer.num_read + len(positions), skipped=writer.skipped + len(broken))
-        writer.save_if_due()
+        if time.monotonic() - writer.last_save > SECONDS_BETWEEN_SAVES:
+            writer.save()
         listener(writer.num_read, len(data), writer.skipped)
     writer.save()
 
@@ -208,11 +209,6 @@ class Writer:
         self.num_read, self.skipped = num_read, skipped
         self._committed = {"num_read": num_read, "num_rows": self.num_rows, "skipped": skipped, "blocks": blocks}
 
-    def save_if_due(self) -> None:
-        """Make what was written durable, every few seconds."""
-        if time.monotonic() - self._last_save > SECONDS_BETWEEN_SAVES:
-            self.save()
-
     def save(self) -> None:
         """Make what was written durable, and note where the work stands."""
         self.inputs.sync()
@@ -221,7 +217,7 @@ class Writer:
 
     def _note(self) -> None:
         write_atomically(self.directory / PROGRESS_FILE, sealed({"identity": self._identity} | self._committed))
-        self._last_save = time.monotonic()
+        self.last_save = time.monotonic()
 
     def close(self) -> None:
         """Close the files."""

@@ -139,11 +139,7 @@ def user_directory(data_dir: str | Path | None) -> Path | None:
     return path
 
 
-def _listed(*sources: Source) -> dict[str, Source]:
-    return {source.name: source for source in sources}
-
-
-SOURCES = _listed(
+_SOURCES = (
     Source("mnist", "60,000 handwritten digits, 28×28 grey, 10 classes", mnist.mnist, mnist.MNIST_FILES),
     Source("fashion-mnist", "60,000 pieces of clothing, 28×28 grey, 10 classes", mnist.fashion, mnist.FASHION_FILES),
     *(
@@ -176,3 +172,4 @@ SOURCES = _listed(
     ),
     Source("prepared:", "what preq data prepare has written", _prepared),
 )  # fmt: skip
+SOURCES = {source.name: source for source in _SOURCES}
