@@ -183,9 +183,7 @@ def test_a_damaged_file_in_the_cache_is_replaced(site: Site, tmp_path: Path) -> 
 def test_a_dropped_connection_is_tried_again_but_not_for_ever(site: Site, tmp_path: Path) -> None:
     assert fetch(site.file(Behaviour(drops=[100_000], statuses=[503])), tmp_path).read_bytes() == CONTENT
     assert len(site.asked) == 3
-    with pytest.raises(
-        PreqError, match=r"no answer from 127.0.0.1 \(ChunkedEncodingError\); get it from"
-    ):
+    with pytest.raises(PreqError, match=r"no answer from 127.0.0.1 \(ChunkedEncodingError\); get it from"):
         fetch(site.file(Behaviour(drops=[10_000] * 9)), tmp_path / "other")
     assert len(site.asked) == 3 + 1 + download.NUM_RETRIES
     assert names(tmp_path / "other") == []
