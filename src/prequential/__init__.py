@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from prequential.errors import PreqError
     from prequential.learn.execution import Execution
     from prequential.learn.recipe import Recipe
-    from prequential.measure import regret
+    from prequential.measure import mixture, pareto_front, regret
     from prequential.methods import (
         ChunksFineTuned,
         ChunksFromScratch,
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
         ReplayStreams,
         Uniform,
     )
-    from prequential.mixture import mixture
-    from prequential.pareto import pareto_front
     from prequential.plan import Plan
-    from prequential.report.compare import compare
+    from prequential.report.comparison import compare
     from prequential.report.page import write_report
     from prequential.report.plots import plot
     from prequential.runs.codec import decode, encode
@@ -58,15 +56,15 @@ _HOMES = {
     "ReplayBuffer": "prequential.methods",
     "ReplayStreams": "prequential.methods",
     "Uniform": "prequential.methods",
-    "compare": "prequential.report.compare",
+    "compare": "prequential.report.comparison",
     "decode": "prequential.runs.codec",
     "encode": "prequential.runs.codec",
     "from_arrays": "prequential.data.arrays",
     "from_dataset": "prequential.data.arrays",
     "load": "prequential.runs.record",
     "load_data": "prequential.data.sources:load",
-    "mixture": "prequential.mixture",
-    "pareto_front": "prequential.pareto",
+    "mixture": "prequential.measure",
+    "pareto_front": "prequential.measure",
     "plot": "prequential.report.plots",
     "prepare": "prequential.data.prepare",
     "regret": "prequential.measure",

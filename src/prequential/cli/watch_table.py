@@ -9,7 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prequential.report.standings import DIED, Row
+from prequential.report.finding import DIED
+from prequential.report.standings import Row
 from prequential.report.watching import RESUMABLE, Snapshot
 
 COLOURS = {"running": "cyan", "finished": "green", "pruned": "yellow", "stopped": "yellow"}

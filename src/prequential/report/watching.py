@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prequential.errors import PreqError
+from prequential.report.finding import DIED, find_work, require_runs
 from prequential.report.names import shortest
-from prequential.report.standings import DIED, Row, RunReader, look
+from prequential.report.standings import Row, RunReader
 from prequential.report.sums import Sums
 
 RESUMABLE = (DIED, "stopped", "failed")
@@ -55,17 +56,12 @@ class Watcher:
         self._directories = [Path(directory) for directory in directories]
         self._readers: dict[Path, RunReader] = {}
         for directory in self._directories:
-            if not directory.is_dir():
-                raise PreqError(f"{directory} is no directory; name one that preq run or preq sweep wrote with --out")
-            runs, locked = look([directory])
-            if not runs and not locked:
-                raise PreqError(
-                    f"{directory} holds no run; name a directory that preq run or preq sweep wrote with --out"
-                )
+            runs, locked = find_work([directory])
+            require_runs(directory, runs + locked)
 
     def snapshot(self) -> Snapshot:
         """Where the runs stand now."""
-        paths, locked = look(self._directories)
+        paths, locked = find_work(self._directories)
         names = dict(zip(paths, shortest([str(path) for path in paths]), strict=True))
         self._readers = {path: self._readers.get(path) or RunReader(path) for path in paths}
         unreadable: dict[str, str] = {}

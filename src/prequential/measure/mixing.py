@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prequential.conditioning import INPUTS_SO_FAR, widest
 from prequential.errors import PreqError, require_count, require_number
-from prequential.measure import name_of, require_comparable, require_same_sequence
+from prequential.measure.comparable import name_of, require_comparable, require_same_sequence
 from prequential.runs.record import Record
 
 Floats = NDArray[np.float64]
