@@ -99,7 +99,10 @@ def print_fronts(front: Front, *, heldout: bool) -> None:
 
 def _columns(told: Sequence[str], above: str, *, heldout: bool) -> list[Column[Point]]:
     """The columns of a front; settings that runs differ in have one each."""
-    settings = [Column[Point](name, "", lambda p, name=name: p.main_settings().get(name), band=1) for name in told]
+
+    def setting(name: str) -> Column[Point]:
+        return Column(name, "", lambda p: p.main_settings().get(name), band=1)
+
     return [
         Column("run", "", lambda p: os.path.relpath(p.directory, above) if above else p.directory, printable,
                is_left=True),
@@ -108,7 +111,7 @@ def _columns(told: Sequence[str], above: str, *, heldout: bool) -> list[Column[P
         Column("held-out\nerror", "", lambda p: p.heldout_error, lambda share: percentage(share, 2)),
         Column("method", "", lambda p: p.title, is_left=True),
         Column("model", "", lambda p: p.model, is_left=True),
-        *settings,
+        *map(setting, told),
     ]  # fmt: skip
 
 

@@ -48,6 +48,15 @@ class Row:
     """Nats per label in equal pieces of the second half of what is coded."""
     regret: float | None = None
     """Nats behind the best at the same position; None where there is nothing to compare with."""
+    name: str = ""
+    """As much of its path as tells it from others."""
+    nothing: str = ""
+    """What stands in a cell of which nothing is known."""
+
+    @property
+    def nats_per_label(self) -> float | None:
+        """The mean loss so far, where it is finite."""
+        return None if self.nats is None or math.isinf(self.nats) else self.nats / self.position
 
     @property
     def is_going(self) -> bool:

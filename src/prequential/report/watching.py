@@ -20,8 +20,7 @@ RESUMABLE = (DIED, "stopped", "failed")
 class Group:
     """Runs about the same sequence, which can be compared: those that run first, then the best."""
 
-    rows: list[tuple[str, Row]]
-    """Each with its short name."""
+    rows: list[Row]
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Snapshot:
     @property
     def rows(self) -> list[tuple[str, Row]]:
         """All runs, with their short names."""
-        return [row for group in self.groups for row in group.rows]
+        return [(row.name, row) for group in self.groups for row in group.rows]
 
     @property
     def is_over(self) -> bool:
@@ -68,16 +67,12 @@ class Watcher:
         groups: dict[object, list[Row]] = {}
         for path, reader in self._readers.items():
             try:
-                row = reader.read()
+                row = replace(reader.read(), name=names[path])
                 groups.setdefault(row.sequence, []).append(row)
             except (PreqError, KeyError, TypeError, ValueError, AttributeError) as error:
                 unreadable[names[path]] = str(error) if isinstance(error, PreqError) else f"{path} is damaged"
-        found = []
-        for rows in groups.values():
-            judged = self._with_regret(rows)
-            named = [(names[row.path], row) for row in judged]
-            found.append(Group(sorted(named, key=lambda each: _rank(*each))))
-        found.sort(key=lambda group: not any(row.is_going for _, row in group.rows))
+        found = [Group(sorted(self._with_regret(rows), key=_rank)) for rows in groups.values()]
+        found.sort(key=lambda group: not any(row.is_going for row in group.rows))
         return Snapshot(found, unreadable, len(locked))
 
     def _with_regret(self, rows: list[Row]) -> list[Row]:
@@ -106,8 +101,8 @@ def regrets(runs: Sequence[tuple[int, Sums]]) -> list[float | None]:
     return found
 
 
-def _rank(name: str, row: Row) -> tuple[object, ...]:
+def _rank(row: Row) -> tuple[object, ...]:
     if row.is_going:
-        return 0, 0, 0.0, name
+        return 0, 0, 0.0, row.name
     regret = math.inf if row.regret is None else row.regret
-    return 1, row.status != "finished", regret, row.nats or 0.0, name
+    return 1, row.status != "finished", regret, row.nats or 0.0, row.name

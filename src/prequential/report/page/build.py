@@ -51,6 +51,7 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
     settings = f"{counted(len(groups), 'setting')}, " if len(groups) < len(records) else ""
     about = f"{counted(comparison.length, 'label')} of {comparison.num_classes:,} classes, coded one after the other"
     columns, curves = columns_of(comparison), curves_of(comparison)
+    rows: list[Row] = [*comparison.entries, *code_rows_of(comparison), *comparison.uncoded]
     classes_title, classes = class_bars(longest)
     return templates.get_template("page.html").render(
         comparison=comparison,
@@ -60,7 +61,7 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
         headline=headline(comparison),
         sentences=[*comparison.sentences(), *map(sentence, notes)],
         columns=columns,
-        rows=[_row(row, columns) for row in (*comparison.entries, *code_rows_of(comparison), *comparison.uncoded)],
+        rows=[_row(row, columns) for row in rows],
         precision=_precision(curves),
         settings=settings_beside(groups),
         environments=environments_beside(records),
