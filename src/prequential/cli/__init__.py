@@ -17,15 +17,15 @@ COMMANDS = {
     "encode": "the same, with the labels written as a bitstream of that length",
     "decode": "get the labels back from a bitstream and the inputs",
     "verify": "prove a saved run: encode, decode without labels, compare",
-    "plan": "list, count, check and cost what a method would do, before anything runs",
+    "plan": "list, count, check and cost what a method would do, before it runs",
     "models": "the models there are, with parameters and FLOPs for a data set",
-    "data": "the data sets there are; preq data prepare NAME writes one into mapped files",
+    "data": "the data sets there are; preq data prepare NAME writes mapped files",
     "presets": "settings that belong together, and the codelengths they reached",
-    "sweep": "run many trials whose settings are drawn from a space; preq sweep show DIR tells of one",
+    "sweep": "run trials whose settings are drawn from a space; preq sweep show DIR",
     "watch": "where runs stand, while they go, from their directories",
-    "compare": "which run explains the data best, by how much, and how sure one may be",
-    "plot": "pictures of runs: regret, loss, error, curve, calibration, replay, pareto",
-    "report": "one page about runs that opens in any browser: table, interactive plots, settings",
+    "compare": "which run explains the data best, by how much, and how surely",
+    "plot": "pictures: regret, loss, error, curve, calibration, replay, pareto",
+    "report": "one page about runs for any browser: table, live plots, settings",
     "pareto": "what runs reached for what they cost: codelength against FLOPs",
 }
 
@@ -53,11 +53,11 @@ usage: preq COMMAND ...
 {chr(10).join(f"  {name:<8} {what}" for name, what in COMMANDS.items())}
 
 start here:
-  preq run mnist lenet                        MNIST by 8 replay streams, about a minute
-  preq run mnist nets.py:make_net             your own model: a function that returns an nn.Module
-  preq run csv:table.csv mlp2 --label class   your own data; also folder:, npz: and hf:
-  preq compare runs                           which of the runs kept by --out is best, and how surely
-  preq COMMAND --help                         every setting, with its default
+  preq run mnist lenet                   MNIST by 8 replay streams, a minute
+  preq run mnist nets.py:make_net        your model: it returns an nn.Module
+  preq run csv:t.csv mlp2 --label class  your data; also folder:, npz: and hf:
+  preq compare runs                      which run (kept by --out) is best
+  preq COMMAND --help                    every setting, with its default
 """
 
 EXIT_MISTAKE, EXIT_DIVERGED, EXIT_INTERRUPTED = 2, 3, 130
