@@ -16,6 +16,7 @@ import pytest
 
 import prequential as pq
 from prequential import PreqError, Record, cli
+from prequential.lock import DirectoryLock
 
 from ..records import made_record
 
@@ -396,6 +397,42 @@ def test_notebooks_show_tables_in_which_everything_is_escaped() -> None:
     assert "∞" in RUNS[-1]._repr_html_()
     assert "2 of 40" in RUNS[-1]._repr_html_()
     assert "–" in Reader(erm()._repr_html_()).texts
+
+
+def test_a_comparison_prints_as_the_command_does(
+    folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comparison = pq.compare([pq.load(run) for run in sorted(folder.iterdir())])
+    for columns in ("80", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert cli.main(["compare", str(folder)]) == 0
+        assert capsys.readouterr().out == f"{comparison}\n"
+    assert repr(comparison) == "<Comparison of 5 on made: good with 32.5 nats>"
+
+
+def test_a_run_whose_process_is_gone_has_died(folder: Path, capsys: Captured) -> None:
+    dead = replace(made_record([1.0, 2.0], length=LENGTH, labels=LABELS), status="running", path=None).save(
+        folder / "x"
+    )
+    assert cli.main(["compare", str(folder)]) == 0
+    assert capsys.readouterr().err == f"preq: note: left out 1 run not finished (died): {folder / 'x'}\n"
+    assert cli.main(["compare", str(folder), str(folder / "x")]) == 2
+    assert "x is not finished (died at label 2 of 40); leave it out" in capsys.readouterr().err
+    with DirectoryLock(folder / "x"), pytest.raises(PreqError, match="running at label 2 of 40"):
+        pq.compare([*RUNS, dead])
+
+
+def test_runs_of_a_folder_that_cannot_be_read_are_left_out(folder: Path, capsys: Captured) -> None:
+    (folder / "bad" / "nats.npy").write_bytes(b"")
+    assert cli.main(["compare", str(folder)]) == 0
+    assert "left out 1 run that cannot be read (" in capsys.readouterr().err
+
+
+def test_nothing_is_rounded_to_minus_zero() -> None:
+    later = [made_record([1.0] * 4 + [nats] * 36, name=name, labels=LABELS, recipe={"r": name})
+             for name, nats in (("x", 1.0), ("y", 2.0))]  # fmt: skip
+    later[0].nats[0] += 0.01
+    assert "; 0 % of its advantage" in pq.compare(later).sentences()[0]
 
 
 def test_records_and_comparisons_become_data_frames() -> None:

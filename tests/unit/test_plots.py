@@ -246,6 +246,45 @@ def test_a_folder_leaves_out_what_cannot_be_drawn(runs: Path, tmp_path: Path, ca
     assert "running at 9; compare finished runs" in capsys.readouterr().err
 
 
+def test_a_method_that_nobody_knows_is_in_every_table_and_picture(runs: Path, tmp_path: Path, capsys: Captured) -> None:
+    own = replace(pq.load(runs / "mlp1-0"), method={"name": "mine", "depth": 3}, path=None)
+    titled = replace(own, method={"name": "file.py:Mine", "title": "M/1"}, seeds=own.seeds | {"seed": 7})
+    for name, record in (("own", own), ("titled", titled), ("theirs", replace(pq.load(runs / "mlp2-0"), path=None))):
+        record.save(tmp_path / name)
+    for kind in set(KINDS) - {"replay"}:
+        texts = draw(kind, tmp_path, tmp_path / f"{kind}.svg")
+        assert {"mine", "M/1"} <= set(re.split(r" · |, ", " · ".join(texts)))
+    drawn = (tmp_path / "pareto.svg").read_text()
+    assert all(colour in drawn for colour in ("#0072b2", "#cc79a7", "#000000"))
+    with pytest.warns(PreqWarning, match="left out own, titled: the method 'mine' is not one of the package"):
+        assert "MI/RS, 2 streams" in draw("replay", tmp_path, tmp_path / "replay.svg")
+    with pytest.raises(PreqError, match="the method 'mine' is not one of the package"):
+        draw("replay", [own], tmp_path / "replay.svg")
+    for command in (["compare"], ["pareto"], ["watch", "--once"]):
+        assert cli.main([*command, str(tmp_path)]) == 0
+        assert "theirs" in capsys.readouterr().out
+
+
+def test_a_prefix_is_what_all_have_coded(runs: Path, tmp_path: Path, capsys: Captured) -> None:
+    for name in ("mlp1-0", "mlp2-0"):
+        replace(pq.load(runs / name), path=None).save(tmp_path / name)
+    whole, part = pq.load(runs / "mlp1-0"), cut(pq.load(runs / "mlp2-1"), 40)
+    replace(part, status="running").save(tmp_path / "part")
+    for kind in ("regret", "loss", "error", "curve", "calibration"):
+        picture = tmp_path / f"{kind}.svg"
+        assert cli.main(["plot", kind, str(tmp_path), "--prefix", "--each-seed", "-o", str(picture)]) == 0
+        assert capsys.readouterr().err == ""
+        texts = texts_of(picture)
+        assert "Only the first 40 of 96 labels." in " ".join(texts)
+        if kind == "curve":
+            assert f"mlp1-0  {whole.nats[:40].sum():,.0f} nats" in texts
+            assert f"part  {part.nats.sum():,.0f} nats" in texts
+    assert cli.main(["plot", "curve", str(tmp_path), "-o", str(tmp_path / "curve.svg")]) == 0
+    assert capsys.readouterr().err == f"preq: note: left out 1 run not finished (died): {tmp_path / 'part'}\n"
+    assert cli.main(["plot", "replay", str(tmp_path), "--prefix", "-o", str(tmp_path / "r.svg")]) == 2
+    assert "replay has no use for --prefix; leave it out" in capsys.readouterr().err
+
+
 MISTAKES = [
     ("", "preq plot needs a kind of picture: regret, loss, error, curve, calibration, replay, pareto; see"),
     ("regrett RUN -o r.png", "unknown kind of picture 'regrett'; did you mean 'regret'? known: regret, loss, error"),

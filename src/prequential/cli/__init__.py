@@ -29,22 +29,8 @@ COMMANDS = {
     "pareto": "what runs reached for what they cost: codelength against FLOPs",
 }
 
-_HOMES = {
-    "run": ("prequential.cli.run", "main_run"),
-    "encode": ("prequential.cli.code", "main_encode"),
-    "decode": ("prequential.cli.code", "main_decode"),
-    "verify": ("prequential.cli.verify", "main_verify"),
-    "plan": ("prequential.cli.plan", "main_plan"),
-    "models": ("prequential.cli.listing", "main_models"),
-    "data": ("prequential.cli.data", "main_data"),
-    "presets": ("prequential.cli.listing", "main_presets"),
-    "sweep": ("prequential.cli.sweep", "main_sweep"),
-    "watch": ("prequential.cli.watch", "main_watch"),
-    "compare": ("prequential.cli.compare", "main_compare"),
-    "plot": ("prequential.cli.plot", "main_plot"),
-    "report": ("prequential.cli.report", "main_report"),
-    "pareto": ("prequential.cli.pareto", "main_pareto"),
-}
+_HOMES = {"encode": "code", "decode": "code", "models": "listing", "presets": "listing"}
+"""The modules of commands that do not have one of their own name."""
 
 HELP = f"""preq {__version__}: the description length of labelled data under neural networks
 
@@ -119,6 +105,6 @@ def _dispatch(arguments: list[str]) -> int:
     command, rest = arguments[0], arguments[1:]
     if command not in COMMANDS:
         raise unknown_name("command", command, COMMANDS)
-    module, function = _HOMES[command]
-    main_of_command: Callable[[list[str]], int] = getattr(importlib.import_module(module), function)
+    module = importlib.import_module(f"prequential.cli.{_HOMES.get(command, command)}")
+    main_of_command: Callable[[list[str]], int] = getattr(module, f"main_{command}")
     return main_of_command(rest)

@@ -1,6 +1,7 @@
 """Which records are about the same labels, and how far one is behind another along them. No torch."""
 
 import warnings
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,19 @@ def _examples(record: Record) -> str:
     """What says whether two records are about the same examples, even if they were shown different parts of them."""
     fingerprint: str = record.data.get("examples") or record.data["inputs"]
     return fingerprint
+
+
+def require_records(records: Iterable[Record], what: str) -> list[Record]:
+    """The records as a list; refuse what is none, in the name of what is made of them."""
+    if isinstance(records, Record):
+        raise PreqError(f"a {what} is of several records, got one; give a list of them")
+    runs = list(records)
+    if not runs:
+        raise PreqError(f"a {what} needs at least one record, got none")
+    for run in runs:
+        if not isinstance(run, Record):
+            raise PreqError(f"a {what} is of records, got {type(run).__name__}; load a directory with pq.load")
+    return runs
 
 
 def name_of(record: Record) -> str:

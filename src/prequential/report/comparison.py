@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING, Any
 from prequential.conditioning import difference
 from prequential.errors import PreqError
 from prequential.measure.chance import PairedTest
-from prequential.measure.comparable import name_of, require_same_data, require_same_sequence
+from prequential.measure.comparable import name_of, require_records, require_same_data, require_same_sequence
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.notebook import html_table, to_arrow, to_pandas
-from prequential.report.columns import (
-    COLUMNS,
-    CodeRow,
-    Row,
-    code_rows_of,
-    columns_of,
-    described,
-    ranked_rows_of,
-    title_of,
-)
+from prequential.report import columns
+from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of, title_of
 from prequential.report.entries import Compared, Entry, entries_of, paired_test_of
 from prequential.report.finding import status_of
 from prequential.report.runs import RunSet
@@ -78,7 +70,7 @@ class Comparison:
 
     def values(self) -> list[dict[str, Any]]:
         """A row of plain values for each entry, then for each setting without a codelength."""
-        return values_of(COLUMNS, [*self.entries, *self.uncoded])
+        return values_of(columns.COLUMNS, [*self.entries, *self.uncoded])
 
     def to_pandas(self) -> Any:
         """Those rows as a pandas.DataFrame."""
@@ -95,7 +87,7 @@ class Comparison:
     def as_json(self, left_out: dict[str, list[str]] | None = None) -> dict[str, Any]:
         """The object that `preq compare --json` prints. What is infinite is null there, and `diverged` says so."""
         groups = [*self.entries, *self.uncoded]
-        rows = [described(group, row) for group, row in zip(groups, self.values(), strict=True)]
+        rows = [columns.described(group, row) for group, row in zip(groups, self.values(), strict=True)]
         return {
             "data": self.data,
             "length": self.length,
@@ -115,7 +107,7 @@ class Comparison:
         def style(row: Row) -> str:
             return "bold" if row is self.best else "dim" if isinstance(row, CodeRow) else ""
 
-        print_table(console, columns_of(self), ranked_rows_of(self, top), style)
+        print_table(console, columns_of(self), columns.ranked_rows_of(self, top), style)
         if len(self.entries) > top:
             more = f"… and {len(self.entries) - top:,} more; --top {len(self.entries)} shows them"
             say(console, more, "dim")
@@ -162,7 +154,7 @@ def compare(records: Iterable[Record], *, prefix: bool = False) -> Comparison:
         >>> [(entry.name, entry.seeds, entry.difference > 10) for entry in pq.compare(runs).entries]
         [('mlp1', [0, 1], False), ('lenet', [0, 1], True)]
     """
-    runs = _require_records(records)
+    runs = require_records(records, "comparison")
     coded = [run for run in runs if run.prequential]
     if not coded:
         raise PreqError("none of these runs has a codelength; name at least one of a prequential method")
@@ -189,19 +181,6 @@ def compare(records: Iterable[Record], *, prefix: bool = False) -> Comparison:
         num_classes=coded[0].num_classes,
         notes=_notes(groups),
     )
-
-
-def _require_records(records: Iterable[Record]) -> list[Record]:
-    """The records as a list; refuse what is none."""
-    if isinstance(records, Record):
-        raise PreqError("a comparison is of several records, got one; give a list of them")
-    runs = list(records)
-    if not runs:
-        raise PreqError("a comparison needs at least one record, got none")
-    for run in runs:
-        if not isinstance(run, Record):
-            raise PreqError(f"a comparison is of records, got {type(run).__name__}; load a directory with pq.load")
-    return runs
 
 
 def _require_finished(runs: Sequence[Record]) -> None:

@@ -82,17 +82,20 @@ def setting_of(record: Record) -> str:
     Equal are data and its order, plan, method, recipe, model and precision. The fingerprint of a model is that of its
     initial weights, which the seed draws; where it ran and how long it took is no setting.
     """
-    facts = {
+    facts = decided(record) | {"data": record.data, "length": record.length}
+    return json.dumps(facts, sort_keys=True, default=str)
+
+
+def decided(record: Record) -> dict[str, dict[str, Any]]:
+    """Everything that was decided about a run but its data and its seed, part by part."""
+    return {
+        "model": {name: value for name, value in record.model.items() if name != "fingerprint"},
         "method": record.method,
         "recipe": record.recipe,
-        "model": {name: value for name, value in record.model.items() if name != "fingerprint"},
-        "data": record.data,
         "seeds": {name: value for name, value in record.seeds.items() if name != "seed"},
-        "length": record.length,
-        "conditioned_on": record.conditioned_on,
-        "computed": [record.environment.get(name) for name in ("engine", "precision")],
+        "predictions": {"conditioned_on": record.conditioned_on},
+        "computed": {name: record.environment.get(name) for name in ("engine", "precision")},
     }
-    return json.dumps(facts, sort_keys=True, default=str)
 
 
 def grouped(records: Sequence[Record]) -> list[list[int]]:

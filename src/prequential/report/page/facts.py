@@ -11,7 +11,7 @@ import numpy as np
 
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.comparison import Comparison
-from prequential.report.seeds import SeedGroup
+from prequential.report.seeds import SeedGroup, decided
 from prequential.report.text import NOTHING, counted, number
 from prequential.runs.record import Record
 
@@ -62,15 +62,8 @@ def settings_of(record: Record) -> dict[str, str]:
 
     The fingerprint of a model is that of its initial weights, which the seed draws.
     """
-    parts: dict[str, Any] = {
-        "model": {name: value for name, value in record.model.items() if name != "fingerprint"},
-        "method": record.method,
-        "recipe": record.recipe,
-        "seeds": {name: value for name, value in record.seeds.items() if name != "seed"},
-        "predictions": {"conditioned_on": record.conditioned_on},
-        "computed": {name: record.environment.get(name) for name in ("engine", "precision")},
-    }
-    return {f"{part} · {key}": value for part, facts in parts.items() for key, value in flat(facts).items()}
+    parts = decided(record).items()
+    return {f"{part} · {key}": value for part, facts in parts for key, value in flat(facts).items()}
 
 
 def flat(facts: dict[str, Any], above: str = "") -> dict[str, str]:

@@ -11,16 +11,8 @@ from numpy.typing import NDArray
 from prequential.report.axes import finish, literal, position_axis
 from prequential.report.colours import FAINT
 from prequential.report.picture import picture
-from prequential.report.plots.draw import (
-    Options,
-    band_note,
-    draw_lines,
-    note,
-    num_told_apart,
-    prefix_note,
-    style,
-    title,
-)
+from prequential.report.plots import draw
+from prequential.report.plots.draw import Options, draw_lines, num_told_apart, style
 from prequential.report.plots.lines import Line, places_of, saved_lines, standard_error
 from prequential.report.plots.sequence import POSITION
 from prequential.report.reduction import kept
@@ -92,17 +84,17 @@ def plot_calibration(groups: Sequence[SeedGroup], path: Path, options: Options) 
         _draw_reliability(diagram, bars, found, len(groups))
         names = [_text(*each) for each in zip(shown, found, saved[: len(shown)], strict=True)]
         _name(figure, names, len(groups))
-        title(figure, groups)
+        draw.title(figure, groups)
         hollow = f"Hollow marks: fewer than {FEW} predictions" if _any_few(found) else ""
-        seeds = band_note(groups)
+        seeds = draw.band_note(groups)
         pooled = "Reliability is that of all their predictions together" if seeds else ""
-        note(
+        draw.note(
             figure,
             f"ECE: expected calibration error, {NUM_BINS} bins.",
             hollow,
             seeds,
             pooled,
-            prefix_note(groups, options),
+            draw.prefix_note(groups, options),
         )
 
 

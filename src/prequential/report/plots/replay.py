@@ -20,6 +20,7 @@ from prequential.report.plots.ages import NUM_PIECES, Ages, count_ages, expected
 from prequential.report.plots.calibration import MARKS
 from prequential.report.plots.draw import Options, note
 from prequential.report.seeds import SeedGroup
+from prequential.report.text import listed
 from prequential.settings import settings_of
 
 MOST_PLANS = 5
@@ -62,10 +63,20 @@ def plot_replay(groups: Sequence[SeedGroup], path: Path, options: Options) -> No
 def replayed(groups: Sequence[SeedGroup]) -> list[Replayed]:
     """The plans of the runs, each once; the best runs' where there are many."""
     plans: dict[tuple[str, int, int], Method] = {}
+    unknown: dict[str, PreqError] = {}
     for group in groups:
         record = group.first
-        method = method_from_settings(record.method)
+        try:
+            method = method_from_settings(record.method)
+        except PreqError as error:
+            unknown.setdefault(group.name, error)
+            continue
         plans.setdefault((repr(method), record.length, record.seeds["plan_seed"]), method)
+    if unknown and not plans:
+        raise next(iter(unknown.values()))
+    if unknown:
+        told = f"left out {listed(list(unknown))}: {next(iter(unknown.values()))}"
+        warnings.warn(told, PreqWarning, stacklevel=4)
     if len(plans) > MOST_PLANS:
         text = f"{len(plans):,} different plans; those of the {MOST_PLANS} shortest codes are drawn"
         warnings.warn(text, PreqWarning, stacklevel=4)

@@ -13,19 +13,9 @@ from prequential.reference import published
 from prequential.report.axes import finish, literal, position_axis
 from prequential.report.colours import FAINT, GREY, INK
 from prequential.report.picture import picture
+from prequential.report.plots import draw
 from prequential.report.plots.against import find_reference
-from prequential.report.plots.draw import (
-    Options,
-    band_note,
-    draw_lines,
-    inputs_note,
-    limits,
-    name_lines,
-    note,
-    num_told_apart,
-    prefix_note,
-    title,
-)
+from prequential.report.plots.draw import Options, draw_lines, limits, num_told_apart
 from prequential.report.plots.lines import Line, cumulative_lines, error_lines, loss_lines, regret_lines, windows
 from prequential.report.seeds import SeedGroup
 from prequential.report.text import number, signed
@@ -69,10 +59,10 @@ def _plot_smoothed(what: Smoothed, groups: Groups, path: Path, options: Options)
     with picture(path, 6.4, 3.7) as figure:
         axes = figure.subplots()
         lines, spans = _draw_smoothed(axes, what, groups, options)
-        title(figure, groups)
-        name_lines(figure, axes, lines, [f"{line.name}  {what.form.format(line.end)}" for line in lines])
+        draw.title(figure, groups)
+        draw.name_lines(figure, axes, lines, [f"{line.name}  {what.form.format(line.end)}" for line in lines])
         said = f"{what.word}: {spans}; at the right, its last value"
-        note(figure, said, band_note(groups), prefix_note(groups, options), inputs_note(groups))
+        draw.note(figure, said, draw.band_note(groups), draw.prefix_note(groups, options), draw.inputs_note(groups))
 
 
 def plot_curves(groups: Groups, path: Path, options: Options) -> None:
@@ -100,7 +90,7 @@ def plot_regret(groups: Groups, path: Path, options: Options) -> None:
     low, high, above = limits(lines)
     outside = f"{above:,} of {len(lines):,} end above the picture" if above else ""
 
-    def draw(axes: Any) -> None:
+    def draw_right(axes: Any) -> None:
         axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
         draw_lines(axes, lines)
         scale = options.scale(groups[0].first)
@@ -108,7 +98,7 @@ def plot_regret(groups: Groups, path: Path, options: Options) -> None:
         axes.set_ylim(low, high)
         finish(axes, x=POSITION, y=f"codelength relative to\n{literal(reference.name)} [nats]", scale=scale)
 
-    _beside_the_loss(groups, path, options, lines, texts, draw, remark, outside)
+    _beside_the_loss(groups, path, options, lines, texts, draw_right, remark, outside)
 
 
 def _beside_the_loss(
@@ -117,18 +107,18 @@ def _beside_the_loss(
     options: Options,
     lines: Sequence[Line],
     texts: Sequence[str],
-    draw: Callable[[Any], None],
+    draw_right: Callable[[Any], None],
     *remarks: str,
 ) -> None:
-    """Left the smoothed next-step loss, right what `draw` draws, with the names of the lines."""
+    """Left the smoothed next-step loss, right what `draw_right` draws, with the names of the lines."""
     with picture(path, 9.6, 3.5) as figure:
         left, right = figure.subplots(1, 2, width_ratios=[1, 1.15])
         _, spans = _draw_smoothed(left, LOSS, groups, options)
-        draw(right)
-        title(figure, groups)
-        name_lines(figure, right, lines, texts)
-        said = (f"Loss: {spans}", band_note(groups), *remarks)
-        note(figure, *said, prefix_note(groups, options), inputs_note(groups))
+        draw_right(right)
+        draw.title(figure, groups)
+        draw.name_lines(figure, right, lines, texts)
+        said = (f"Loss: {spans}", draw.band_note(groups), *remarks)
+        draw.note(figure, *said, draw.prefix_note(groups, options), draw.inputs_note(groups))
 
 
 def _require_one_sequence(groups: Groups) -> None:
