@@ -6,14 +6,44 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
 
 from prequential.methods import Method
 from prequential.plan import Plan
 from prequential.reference import Published, other_figure, published
+from prequential.report.table import Column, print_table, say
+from prequential.report.text import counted
 from prequential.runs.progress import Progress as RunProgress
 from prequential.runs.record import Record
+
+MOST_BAR, LEAST_BAR = 24, 6
+SECONDS_LEFT = 14
+"""What the time left takes: "23:00:00 left", and a space."""
+
+
+def columns_for(width: int, length: int) -> list[ProgressColumn]:
+    """What fits into a line of a terminal, the time left always; what is dropped first stands last.
+
+    Example:
+        >>> [len(columns_for(width, 60_000)) for width in (120, 80, 50, 20)]
+        [7, 6, 5, 3]
+    """
+    position = 2 * len(f"{length:,}") + 1
+    parts = [
+        (f"{{task.fields[position]:>{position}}}", position),
+        ("{task.fields[nats]:>9} nats", 14),
+        ("{task.fields[rate]:>6} per label", 16),
+        ("{task.fields[errors]:>6} errors", 13),
+    ]
+    shown: list[ProgressColumn] = []
+    room = width - SECONDS_LEFT - LEAST_BAR
+    for text, size in parts:
+        room -= size + 1
+        if room < 0:
+            room += size + 1
+            break
+        shown.append(TextColumn(text))
+    bar = BarColumn(bar_width=min(LEAST_BAR + room, MOST_BAR))
+    return [bar, *shown, TimeRemainingColumn(), TextColumn("left")]
 
 
 class ProgressBar(Progress):
@@ -24,7 +54,7 @@ class ProgressBar(Progress):
 
     def __init__(self, method: Method, length: int, plan_seed: int) -> None:
         console = Console(stderr=True)
-        columns = _columns(length, console.width)
+        columns = columns_for(console.width, length)
         super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
         whole = None if self.disable else Plan(method, length, plan_seed, heldout=True).counts().trained_examples
         self._run = self.add_task("run", total=whole, position="", nats="–", rate="–", errors="–")
@@ -41,39 +71,25 @@ class ProgressBar(Progress):
         )
 
 
-def _columns(length: int, width: int) -> list[ProgressColumn]:
-    """The parts of the line that fit into a width."""
-    digits = len(f"{length:,}")
-    told = [("position", 2 * digits + 1, ""), ("nats", digits + 3, " nats"), ("errors", digits, " errors")]
-    told.append(("rate", 7, " per label"))
-    while sum(size + len(unit) + 1 for _, size, unit in told) + len("0:00:00 left") > width and len(told) > 1:
-        told.pop()
-    left = width - sum(size + len(unit) + 1 for _, size, unit in told) - len("0:00:00 left ")
-    texts = [TextColumn(f"{{task.fields[{name}]:>{size}}}{unit}") for name, size, unit in told]
-    bar = [BarColumn(bar_width=min(24, left))] if left >= 8 else []
-    return [*bar, *texts, TimeRemainingColumn(), TextColumn("left")]
-
-
 def print_result(record: Record) -> None:
     """The table at the end of a run, with the published row beside it where there is one."""
     row = published(record.data["name"], record.model["name"], record.method["name"])
     if row is not None and (record.model["width"] != 1 or record.length != row.length or record.status != "finished"):
         row = None
-    table = Table(title=Text(f"{record.data['name']} · {record.model['name']} · {record.title}"), title_justify="left")
-    table.add_column("")
-    table.add_column("this run", justify="right")
-    if row is not None:
-        table.add_column(row.label, justify="right")
-    for name, ours, theirs in _rows(record, row):
-        table.add_row(name, ours, *([theirs] if row is not None else []))
     console = Console(file=sys.stdout)
-    console.print(table)
+    say(console, f"{record.data['name']} · {record.model['name']} · {record.title}", "bold")
+    columns: list[Column[Any]] = [
+        Column("", "", lambda cells: cells[0], is_left=True),
+        Column("this run", "", lambda cells: cells[1]),
+    ]
+    if row is not None:
+        columns.append(Column(row.label, "", lambda cells: cells[2]))
+    print_table(console, columns, _rows(record, row))
     if row is not None and row.note:
-        console.print(Text(f"{row.label}: {row.note}."))
+        say(console, f"{row.label}: {row.note}.")
     if row is not None and (other := other_figure(row)) is not None:
-        console.print(f"the paper's Table 2 has {other:,.0f} nats for the same data and model", highlight=False)
-    kept = f"record: {record.path}" if record.path else "the record was not kept; --out DIR keeps it"
-    console.print(kept, markup=False, highlight=False, soft_wrap=True)
+        say(console, f"the paper's Table 2 has {other:,.0f} nats for the same data and model")
+    print(f"record: {record.path}" if record.path else "the record was not kept; --out DIR keeps it")
 
 
 def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
@@ -97,7 +113,7 @@ def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
 def _device(record: Record) -> Any:
     environment = record.environment
     device, threads = environment["device"], environment["threads"]
-    return f"{device}, {threads} thread{'s' if threads > 1 else ''}" if device == "cpu" else environment["device_name"]
+    return f"{device}, {counted(threads, 'thread')}" if device == "cpu" else environment["device_name"]
 
 
 def _number(value: float | None, form: str) -> str:
