@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from prequential.sweep import LogUniform
+from prequential.sweeps import LogUniform
 from torch import Tensor, nn
 
 import prequential as pq

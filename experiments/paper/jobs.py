@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from prequential.sweep.sampling import draw_settings
+from prequential.sweeps.sampling import draw_settings
 
 import prequential as pq
 from prequential.presets import find_preset
