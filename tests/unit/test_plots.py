@@ -248,7 +248,7 @@ def test_a_folder_leaves_out_what_cannot_be_drawn(runs: Path, tmp_path: Path, ca
 
 def test_a_method_that_nobody_knows_is_in_every_table_and_picture(runs: Path, tmp_path: Path, capsys: Captured) -> None:
     own = replace(pq.load(runs / "mlp1-0"), method={"name": "mine", "depth": 3}, path=None)
-    titled = replace(own, method={"name": "file.py:Mine", "title": "M/1"}, seeds=own.seeds | {"seed": 7})
+    titled = replace(own, method={"name": "file.py:Mine"}, method_title="M/1", seeds=own.seeds | {"seed": 7})
     for name, record in (("own", own), ("titled", titled), ("theirs", replace(pq.load(runs / "mlp2-0"), path=None))):
         record.save(tmp_path / name)
     for kind in set(KINDS) - {"replay"}:

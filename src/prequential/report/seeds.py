@@ -90,7 +90,7 @@ def decided(record: Record) -> dict[str, dict[str, Any]]:
     """Everything that was decided about a run but its data and its seed, part by part."""
     return {
         "model": {name: value for name, value in record.model.items() if name != "fingerprint"},
-        "method": record.method,
+        "method": record.method | ({"title": record.title} if record.method_title else {}),
         "recipe": record.recipe,
         "seeds": {name: value for name, value in record.seeds.items() if name != "seed"},
         "predictions": {"conditioned_on": record.conditioned_on},
