@@ -27,7 +27,7 @@ def columns_for(width: int, length: int) -> list[ProgressColumn]:
 
     Example:
         >>> [len(columns_for(width, 60_000)) for width in (120, 80, 50, 20)]
-        [7, 6, 5, 3]
+        [7, 7, 5, 3]
     """
     position = 2 * len(f"{length:,}") + 1
     parts = [
