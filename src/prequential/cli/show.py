@@ -2,7 +2,6 @@
 
 import math
 import sys
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
@@ -39,10 +38,9 @@ def columns_for(width: int, length: int) -> list[ProgressColumn]:
     shown: list[ProgressColumn] = []
     room = width - SECONDS_LEFT - LEAST_BAR
     for text, size in parts:
-        room -= size + 1
-        if room < 0:
-            room += size + 1
+        if size + 1 > room:
             break
+        room -= size + 1
         shown.append(TextColumn(text))
     bar = BarColumn(bar_width=min(LEAST_BAR + room, MOST_BAR))
     return [bar, *shown, TimeRemainingColumn(), TextColumn("left")]
@@ -66,9 +64,7 @@ class ProgressBar:
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
     def __call__(self, progress: RunProgress) -> None:
