@@ -20,13 +20,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from prequential.sweeps import LogUniform
 from torch import Tensor, nn
 
 import prequential as pq
 from prequential.methods.rebuild import method_from_settings
 from prequential.models import build
 from prequential.runs.record import ARRAYS
+from prequential.sweeps import LogUniform
 
 NAME, STEPS, HELD = "PREQ_KILL_MODEL", "PREQ_KILL_STEPS", "PREQ_KILL_HELD"
 """The variables that tell a process its network, after how many steps it stands still, and which file it then makes."""

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from prequential.sweeps.sampling import draw_settings
 
 import prequential as pq
 from prequential.presets import find_preset
+from prequential.sweeps.sampling import draw_settings
 
 HERE = Path(__file__).parent
 SMALL: dict[str, Any] = {"data": "mnist", "length": 4096, "model": "lenet"}

@@ -1,28 +1,33 @@
-"""What runs, groups of them, methods and settings are called: the same in every table, picture and page."""
+"""What runs, groups of them and settings are called: the same in every table, picture and page."""
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import PurePath
 from typing import Any
 
-from prequential.methods import METHODS
+from prequential import catalogue
 from prequential.runs.record import Record
 
 SEPARATORS = " -_./()="
 
 
-def method_title(method: Mapping[str, Any]) -> str:
-    """The method of a record as the paper writes it; one that is not the package's by the name it has.
+def settings_of_run(record: Record) -> dict[str, Any]:
+    """Width, seeds, and the settings of method and recipe."""
+    own = {key: value for part in (record.method, record.recipe) for key, value in part.items() if key != "name"}
+    return {"width": record.model["width"], **record.seeds, **own}
 
-    Example:
-        >>> method_title({"name": "mi-rs"}), method_title({"name": "mine"})
-        ('MI/RS', 'mine')
-    """
-    name = str(method.get("name", ""))
-    return str(method.get("title") or (METHODS[name].title if name in METHODS else name))
+
+def main_settings(record: Record) -> dict[str, str]:
+    """The settings people look at first, by their short names."""
+    settings = settings_of_run(record)
+    return {
+        short: f"{settings[name]:.3g}" if isinstance(settings[name], float) else str(settings[name])
+        for name, short in catalogue.short_names().items()
+        if isinstance(settings.get(name), int | float)
+    }
 
 
 def short_names(records: Sequence[Record]) -> list[str]:

@@ -15,7 +15,6 @@ from prequential.methods import Method
 from prequential.methods.rebuild import method_from_settings
 from prequential.report.axes import finish, literal
 from prequential.report.colours import COLOURS, DASHES, GREY
-from prequential.report.names import method_title
 from prequential.report.picture import picture
 from prequential.report.plots.ages import NUM_PIECES, Ages, count_ages, expected_ages
 from prequential.report.plots.calibration import MARKS
@@ -116,7 +115,7 @@ def describe(method: Method) -> str:
             special += [f"{name.replace('_', ' ')} {' '.join(map(str, value.values()))}"]
         elif name not in ("name", *short_names()) and name in usual and value != usual[name]:
             special += [f"{name.replace('_', ' ')} {value:,}" if isinstance(value, int) else f"{name} {value}"]
-    return "\n".join(filter(None, [", ".join([method_title(settings), *counts]), ", ".join(special)]))
+    return "\n".join(filter(None, [", ".join([method.title, *counts]), ", ".join(special)]))
 
 
 def sampled(plans: Sequence[Replayed]) -> str:
