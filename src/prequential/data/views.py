@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.data.decode import BrokenImage, decode_centre, decode_random
-from prequential.errors import require_count
 from prequential.rng import uniforms
 
 WATCH_SECONDS = 5.0
@@ -41,12 +40,6 @@ class ImageView:
     """The key of the random crops of a training event; None for the centre."""
     row: int = 0
     """Which example of the training event this is: its draws are numbers 4·row … 4·row+3 under the key."""
-
-    def __post_init__(self) -> None:
-        require_count("size", self.size)
-        require_count("row", self.row, at_least=0)
-        if self.crop_key is not None:
-            require_count("crop_key", self.crop_key, at_least=0, at_most=2**64 - 1)
 
     def decode(self, content: bytes, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
         """What is seen of an encoded image, shape (3, size, size), written into `out` if given.
