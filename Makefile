@@ -38,10 +38,11 @@ test-postgres: install
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[postgres]'
 	$(BIN)/pytest tests/unit/test_postgres.py -rs
 
-# Debian's chromium, unless there is one; nothing else is needed to drive it
+# Debian's chromium, unless there is one, driven by Playwright
 test-browser: install
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y --no-install-recommends chromium; }
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[browser]'
 	$(BIN)/pytest tests/browser -rs
 
 # the trackers that are too large for every environment

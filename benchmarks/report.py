@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.browser.devtools import browser, find_chromium  # noqa: E402
+from tests.browser.chromium import browser, find_chromium  # noqa: E402
 from tests.synthetic import synthetic_record  # noqa: E402
 
 CASES = {"small": (2, 60_000), "sweep": (200, 60_000), "large": (500, 60_000), "long": (1, 10_000_000)}
@@ -47,13 +47,13 @@ def measure(num_runs: int, length: int) -> Result:
         _, status, usage = os.wait4(child, 0)
         seconds = time.perf_counter() - begin
         assert status == 0, f"preq report ended with {status}"
-        opened = open_seconds(page, Path(folder) / "profile") if find_chromium() else None
+        opened = open_seconds(page) if find_chromium() else None
         return Result(seconds, page.stat().st_size / 1e6, usage.ru_maxrss / 1024, opened)
 
 
-def open_seconds(page: Path, profile: Path) -> float:
+def open_seconds(page: Path) -> float:
     """The median of three, each from asking for the page until it is drawn."""
-    with browser(profile) as running:
+    with browser() as running:
         running.size(1280, 900)
         return sorted(running.open(page) for _ in range(3))[1]
 

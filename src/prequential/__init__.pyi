@@ -16,7 +16,7 @@ from prequential.events import (
 )
 from prequential.learn.execution import Execution as Execution
 from prequential.learn.recipe import Recipe as Recipe
-from prequential.measure import regret as regret
+from prequential.measure import mixture as mixture, pareto_front as pareto_front, regret as regret
 from prequential.methods import (
     ChunksFineTuned as ChunksFineTuned,
     ChunksFromScratch as ChunksFromScratch,
@@ -30,11 +30,9 @@ from prequential.methods import (
     Uniform as Uniform,
     cut_into_batches as cut_into_batches,
 )
-from prequential.mixture import mixture as mixture
-from prequential.pareto import pareto_front as pareto_front
 from prequential.plan import Plan as Plan
 from prequential.presets import PRESETS as PRESETS, Preset as Preset, find_preset as find_preset
-from prequential.report.compare import compare as compare
+from prequential.report.comparison import compare as compare
 from prequential.report.page import write_report as write_report
 from prequential.report.plots import plot as plot
 from prequential.runs.codec import decode as decode, encode as encode

@@ -12,8 +12,9 @@ import pytest
 import prequential as pq
 
 from ..synthetic import synthetic_record
-from .devtools import Browser, browser, find_chromium
+from .chromium import Browser, browser, find_chromium
 
+pytest.importorskip("playwright", reason="there is no playwright; make test-browser installs it")
 pytestmark = pytest.mark.skipif(
     find_chromium() is None, reason="there is no chromium; make test-browser installs Debian's"
 )
@@ -36,8 +37,8 @@ BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
 
 
 @pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("profile")) as running:
+def chromium() -> Iterator[Browser]:
+    with browser() as running:
         running.size(1280, 900)
         yield running
 
@@ -149,7 +150,7 @@ def test_the_reference_changes_the_regret(opened: Browser) -> None:
 
 def test_pointing_tells_the_values(opened: Browser) -> None:
     x, y, width, height = box_of(opened, "regret")
-    opened.mouse("mouseMoved", x + width * 0.7, y + height * 0.5)
+    opened.mouse("move", x + width * 0.7, y + height * 0.5)
     tip = "document.querySelector('#regret .tip')"
     assert not opened.evaluate(f"{tip}.hidden")
     text = opened.evaluate(f"{tip}.textContent")
@@ -159,17 +160,15 @@ def test_pointing_tells_the_values(opened: Browser) -> None:
     index = opened.evaluate("plots.cursor")
     worst = opened.evaluate(f"Math.max(...plots.charts[0].lines.map(({{values}}) => values[{index}]))")
     assert f"{worst:,.1f}" in text
-    opened.mouse("mouseMoved", x + width / 2, max(y - 80, 1))
+    opened.mouse("move", x + width / 2, max(y - 80, 1))
     assert opened.evaluate(f"{tip}.hidden")
 
 
 def test_dragging_zooms_all_charts_and_back(opened: Browser) -> None:
     assert in_sight(opened) == (1, 9000)
     x, y, width, height = box_of(opened, "loss")
-    opened.mouse("mouseMoved", x + width * 0.5, y + height / 2)
-    opened.mouse("mousePressed", x + width * 0.5, y + height / 2, pressed=True)
-    opened.mouse("mouseMoved", x + width * 0.8, y + height / 2, pressed=True)
-    opened.mouse("mouseReleased", x + width * 0.8, y + height / 2, pressed=True)
+    opened.mouse("down", x + width * 0.5, y + height / 2)
+    opened.mouse("up", x + width * 0.8, y + height / 2)
     low, high = in_sight(opened)
     assert 1 < low < high < 9000
     assert opened.evaluate("plots.charts.every(({x}) => x.low === plots.view.from)")

@@ -13,10 +13,11 @@ from hypothesis.extra.numpy import arrays
 
 import prequential as pq
 from prequential import Record
-from prequential.report.compare_text import odds, probability
+from prequential.measure.chance import paired_test, two_sided
 from prequential.report.entries import lead, mean_nats
-from prequential.report.paired import paired_test, two_sided
-from prequential.report.seeds import group_names, grouped, setting_of, shared_part
+from prequential.report.names import group_names, shared_part
+from prequential.report.seeds import grouped, setting_of
+from prequential.report.text import odds, probability
 
 from ..records import made_record
 

@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 import prequential as pq
 from prequential import PreqError, Record
 from prequential.measure import bootstrap_best
-from prequential.mixture import Floats, mix
+from prequential.measure.mixing import Floats, mix
 
 from ..conftest import blobs
 
@@ -146,7 +146,7 @@ def test_it_does_not_depend_on_how_many_labels_are_mixed_at_a_time(
     nats: Floats, switching: float | str | None, block_size: int
 ) -> None:
     charged, weights = mixed(nats, switching)
-    with patch.object(importlib.import_module("prequential.mixture"), "BLOCK_SIZE", block_size):
+    with patch.object(importlib.import_module("prequential.measure.mixing"), "BLOCK_SIZE", block_size):
         other, others = mixed(nats, switching)
     assert np.allclose(charged, other, rtol=1e-9, atol=1e-9)
     assert np.allclose(weights, others, rtol=1e-6, atol=1e-9)

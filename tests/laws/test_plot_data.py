@@ -17,12 +17,20 @@ from prequential.report.axes import spread
 from prequential.report.plots import ages as ages_module
 from prequential.report.plots.against import find_reference
 from prequential.report.plots.ages import age_edges, count_ages, expected_ages, trained_at
-from prequential.report.plots.calibration import temperature_line
-from prequential.report.plots.chosen import choose, settings_of_runs
-from prequential.report.plots.lines import cumulative_lines, error_lines, loss_lines, regret_lines
-from prequential.report.plots.reliability import nats_saved, reliability
-from prequential.report.plots.thinning import columns, kept
-from prequential.report.plots.windows import growing_windows, rolling_windows, windows
+from prequential.report.plots.calibration import reliability, temperature_line
+from prequential.report.plots.lines import (
+    cumulative_lines,
+    error_lines,
+    growing_windows,
+    loss_lines,
+    nats_saved,
+    regret_lines,
+    rolling_windows,
+    windows,
+)
+from prequential.report.reduction import columns, kept
+from prequential.report.runs import Needs, RunSet
+from prequential.report.seeds import SeedGroup
 
 from ..conftest import blobs
 from ..records import made_record
@@ -39,6 +47,12 @@ METHODS: list[Method] = [
     pq.ChunksFineTuned(epochs=2, batch_size=8, split_points=(5, 17, 90), calibrate=False),
     pq.ChunksFromScratch(epochs=2, batch_size=1, split_points=(1, 2, 50)),
 ]
+
+
+def lines_of(records: list[pq.Record], *, each_seed: bool = False) -> list[SeedGroup]:
+    """The records as a picture groups them, the best first."""
+    groups = RunSet.find(records, Needs(code=True)).groups(each_seed=each_seed, as_long=True)
+    return sorted(groups, key=lambda group: group.codelength)
 
 
 @given(st.integers(1, 10_000), SCALES, st.integers(1, 50))
@@ -196,13 +210,13 @@ def records() -> list[pq.Record]:
 
 
 def test_lines_are_what_the_measures_say(records: list[pq.Record]) -> None:
-    settings = settings_of_runs(choose(records), each_seed=True)
+    settings = lines_of(records, each_seed=True)
     by_name = {setting.name: setting for setting in settings}
     assert len(by_name) == 4
     assert [s.codelength for s in settings] == sorted(r.codelength for r in records if r.codelength is not None)
     reference = find_reference(records[3], settings)
     for setting, line in zip(settings, regret_lines(settings, reference.nats, "log"), strict=True):
-        record = next(setting.records())
+        record = next(setting.loaded())
         assert line.y == pytest.approx(pq.regret(record, records[3])[line.x.astype(int) - 1])
         assert line.band is None
         back = regret_lines([by_name[reference.name]], record.nats, "log")[0]
@@ -215,11 +229,11 @@ def test_lines_are_what_the_measures_say(records: list[pq.Record]) -> None:
 
 
 def test_seeds_become_a_mean_and_its_standard_error(records: list[pq.Record]) -> None:
-    settings = settings_of_runs(choose(records))
+    settings = lines_of(records)
     assert [len(setting.runs) for setting in settings] == [2, 2]
     lines = regret_lines(settings, np.zeros(96), "log")
     for setting, line in zip(settings, lines, strict=True):
-        one, other = (np.cumsum(record.nats) for record in setting.records())
+        one, other = (np.cumsum(record.nats) for record in setting.loaded())
         assert line.y == pytest.approx((one + other) / 2)
         assert line.band == pytest.approx(np.abs(one - other) / 2)
         assert setting.codelength == pytest.approx(line.end)
@@ -232,13 +246,13 @@ def test_error_rates_are_the_shares_of_wrong_labels() -> None:
         replace(made_record([1.0] * 10, seed=seed, labels=labels.tolist()), predicted=(labels + each) % 3)
         for seed, each in enumerate(np.array(wrong))
     ]
-    (setting,) = settings_of_runs(choose(seeds))
+    (setting,) = lines_of(seeds)
     (line,) = error_lines([setting], "linear", 4)
     rates = np.array([[100 * sum(each[start : start + 4]) / 4 for start in range(7)] for each in wrong])
     assert line.x.tolist() == [start + 2.5 for start in range(7)]
     assert line.y.tolist() == rates.mean(axis=0).tolist() == [62.5, 37.5, 37.5, 37.5, 25.0, 25.0, 12.5]
     assert line.band == pytest.approx(np.abs(rates[0] - rates[1]) / 2)
-    (alone,) = error_lines(settings_of_runs(choose(seeds[:1])), "log", None)
+    (alone,) = error_lines(lines_of(seeds[:1]), "log", None)
     assert (alone.y * growing_windows(10).sizes).sum() / 100 == pytest.approx(seeds[0].errors)
     assert alone.band is None
 
@@ -251,12 +265,12 @@ def test_what_differs_besides_the_seed_is_another_setting(records: list[pq.Recor
         replace(records[1], seeds=records[1].seeds | {"plan_seed": 4}),
         replace(records[1], model=first.model | {"width": 2.0}),
     ):
-        assert len(settings_of_runs(choose([first, changed]))) == 2
+        assert len(lines_of([first, changed])) == 2
 
 
 def test_a_temperature_lasts_until_the_next_one_and_the_last_to_the_end(records: list[pq.Record]) -> None:
-    one, other = settings_of_runs(choose(records))[0].records()
-    line = temperature_line(settings_of_runs(choose([one, other]))[0])
+    one, other = lines_of(records)[0].loaded()
+    line = temperature_line(lines_of([one, other])[0])
     assert line.x.tolist() == [*(one.temperature_positions + 1), 96]
     both = np.stack([one.temperatures, other.temperatures]).astype(float)
     assert line.y == pytest.approx(np.append(both.mean(axis=0), both.mean(axis=0)[-1]))

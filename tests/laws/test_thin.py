@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import prequential as pq
 from prequential.errors import PreqError
-from prequential.report.thin import FEWEST, finite_length, thin
+from prequential.report.reduction import FEWEST, finite_length, reduced
 
 from ..synthetic import synthetic_record
 
@@ -29,7 +29,7 @@ def several_runs(draw: st.DrawFn) -> list[np.ndarray]:
 
 @given(several_runs(), st.integers(FEWEST, 80))
 def test_no_codelength_is_further_from_its_line_than_is_said(runs: list[np.ndarray], most: int) -> None:
-    thinned = thin(runs, most)
+    thinned = reduced(runs, most)
     ends = {finite_length(nats) for nats in runs}
     kept = thinned.kept
     assert (np.diff(kept) > 0).all()
@@ -49,7 +49,7 @@ def test_no_codelength_is_further_from_its_line_than_is_said(runs: list[np.ndarr
 def test_every_kink_is_kept_where_there_is_room(levels: list[tuple[int, float]]) -> None:
     nats = np.concatenate([np.full(times, level) for times, level in levels])
     kinks = 1 + np.flatnonzero(np.diff(nats))
-    thinned = thin([nats, np.full(len(nats), 0.5)], 64)
+    thinned = reduced([nats, np.full(len(nats), 0.5)], 64)
     assert set(kinks.tolist()) <= set(thinned.kept.tolist())
     assert thinned.error < 1e-6
 
@@ -59,15 +59,15 @@ def test_every_kink_is_kept_where_there_is_room(levels: list[tuple[int, float]])
 def test_a_jump_of_one_run_among_many_is_kept_on_both_sides(at: int, jump: float) -> None:
     runs = [np.random.default_rng(seed).exponential(0.02, 20_000) for seed in range(3)]
     runs[1][at] += jump
-    thinned = thin(runs, 400)
+    thinned = reduced(runs, 400)
     assert thinned.error < 2
     assert {at, at + 1} <= set(thinned.kept.tolist()) or jump < 2 * thinned.error
-    assert thin([np.zeros(0)]).kept.tolist() == [0]
+    assert reduced([np.zeros(0)]).kept.tolist() == [0]
 
 
 def test_regret_against_any_reference_is_exact_where_it_is_kept() -> None:
     runs = [synthetic_record(number, 3000) for number in range(3)]
-    thinned = thin([run.nats for run in runs], 100)
+    thinned = reduced([run.nats for run in runs], 100)
     for one in range(3):
         for other in range(3):
             expected = np.append(0.0, pq.regret(runs[one], runs[other]))[thinned.kept]
@@ -76,13 +76,13 @@ def test_regret_against_any_reference_is_exact_where_it_is_kept() -> None:
 
 def test_more_positions_than_labels_keep_all_that_bends() -> None:
     nats = np.random.default_rng(0).exponential(1.0, 500)
-    thinned = thin([nats], 1000)
+    thinned = reduced([nats], 1000)
     assert thinned.kept.tolist() == list(range(501))
     assert thinned.error == 0
 
 
 def test_nothing_and_too_little_are_refused() -> None:
-    with pytest.raises(PreqError, match="nothing to thin: give the nats of at least one run"):
-        thin([])
+    with pytest.raises(PreqError, match="no curve to reduce: give the nats of at least one run"):
+        reduced([])
     with pytest.raises(PreqError, match="most must be a whole number of at least 16, got 3"):
-        thin([np.ones(4)], 3)
+        reduced([np.ones(4)], 3)

@@ -16,6 +16,7 @@ import pytest
 
 import prequential as pq
 from prequential import PreqError, Record, cli
+from prequential.lock import DirectoryLock
 
 from ..records import made_record
 
@@ -78,7 +79,7 @@ def test_every_figure_of_an_entry() -> None:
         "Seed by seed the difference is 2.5 ± 2.5 nats over 2 shared seeds: p = 0.500 (paired t-test); "
         "these seeds alone do not show that the settings differ.",
         "Infinite, since a label got probability 0: lost.",
-        "None beats a code without any model: the code that looks at the previous label with "
+        "None beats a code without any model: the code of the previous label with "
         f"{comparison.simple['previous']:.1f} nats.",
         "Choosing the best of 4 settings afterwards costs ln 4 = 1.39 nats more.",
         "Without a codelength, so that only held-out figures are shown: erm.",
@@ -92,7 +93,7 @@ def test_other_things_that_sentences_say() -> None:
         "it leads from position 0 on; 10 % of its advantage was earned in the first 10 % of the data."
     )
     assert said[1] == "One seed each: whether other seeds would say the same is not tested."
-    assert pq.compare([one]).sentences()[0].startswith("one does not beat a code without any model: the code that ")
+    assert pq.compare([one]).sentences()[0].startswith("one does not beat a code without any model: the code of ")
     assert pq.compare([one, made(0.01, name="x", rate=0.2)]).sentences()[2].startswith("1 of 2 does not beat a code ")
     tie = pq.compare([one, replace(other, nats=one.nats)])
     assert tie.sentences()[0] == "one and other have codes of the same length."
@@ -121,7 +122,7 @@ def test_other_things_that_sentences_say() -> None:
     elsewhere = replace(other, data={**one.data, "heldout": {"inputs": "x", "labels": "y"}})
     assert "of different held-out data" in pq.compare([one, elsewhere]).sentences()[-1]
     beaten = pq.compare([made(0.01, name="x")]).sentences()
-    assert beaten[0].startswith("x beats the simple codes; the best of these is the code that looks at the previous")
+    assert beaten[0].startswith("x beats the simple codes; the best of these is the code of the previous")
     two = pq.compare([made(0.01, name="x"), made(0.02, name="y", rate=0.2)]).sentences()
     assert two[2].startswith("All beat the simple codes; the best of these is ")
 
@@ -162,7 +163,7 @@ def test_what_cannot_be_compared_is_refused_with_the_reason() -> None:
             replace(one, seeds={**one.seeds, "order_seed": 1}, data={**one.data, "labels": "m"}),
             r"differ in their order \(1 and 0\)",
         ),
-        (replace(erm(), data={**one.data, "labels": "m"}), "erm was trained on other labels, inputs or another order"),
+        (replace(erm(), data={**one.data, "labels": "m"}), r"erm and runs/one differ in their labels \(m and l\)"),
         (erm(status="stopped"), r"runs/erm is not finished \(stopped\); leave it out$"),
         (
             replace(made_record([1.0, 2.0], name="two", length=LENGTH), status="pruned"),
@@ -229,7 +230,7 @@ def test_the_table_fits_its_terminal(
     for words in (
         "good 2 32.5 2.5 1.172 0.0 1 92.4%", "fair 2 35.0 5.0 1.262 2.5 12 7.6%", "lost 1 ∞ – ∞ ∞ ∞ 0",
         "bad 1 20,000.0 – 721.348 19,967.5 e^19,968 e^−19,968", "0.1000 2.00% 100 2.0",
-        "20.0 0.5000 25.00% 100 2.0", "good needs 2.5 nats less than fair",
+        "20 0.5000 25.00% 100 2.0", "good needs 2.5 nats less than fair",
     ):  # fmt: skip
         assert words in text
 
@@ -396,6 +397,42 @@ def test_notebooks_show_tables_in_which_everything_is_escaped() -> None:
     assert "∞" in RUNS[-1]._repr_html_()
     assert "2 of 40" in RUNS[-1]._repr_html_()
     assert "–" in Reader(erm()._repr_html_()).texts
+
+
+def test_a_comparison_prints_as_the_command_does(
+    folder: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comparison = pq.compare([pq.load(run) for run in sorted(folder.iterdir())])
+    for columns in ("80", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert cli.main(["compare", str(folder)]) == 0
+        assert capsys.readouterr().out == f"{comparison}\n"
+    assert repr(comparison) == "<Comparison of 5 on made: good with 32.5 nats>"
+
+
+def test_a_run_whose_process_is_gone_has_died(folder: Path, capsys: Captured) -> None:
+    dead = replace(made_record([1.0, 2.0], length=LENGTH, labels=LABELS), status="running", path=None).save(
+        folder / "x"
+    )
+    assert cli.main(["compare", str(folder)]) == 0
+    assert capsys.readouterr().err == f"preq: note: left out 1 run not finished (died): {folder / 'x'}\n"
+    assert cli.main(["compare", str(folder), str(folder / "x")]) == 2
+    assert "x is not finished (died at label 2 of 40); leave it out" in capsys.readouterr().err
+    with DirectoryLock(folder / "x"), pytest.raises(PreqError, match="running at label 2 of 40"):
+        pq.compare([*RUNS, dead])
+
+
+def test_runs_of_a_folder_that_cannot_be_read_are_left_out(folder: Path, capsys: Captured) -> None:
+    (folder / "bad" / "nats.npy").write_bytes(b"")
+    assert cli.main(["compare", str(folder)]) == 0
+    assert "left out 1 run that cannot be read (" in capsys.readouterr().err
+
+
+def test_nothing_is_rounded_to_minus_zero() -> None:
+    later = [made_record([1.0] * 4 + [nats] * 36, name=name, labels=LABELS, recipe={"r": name})
+             for name, nats in (("x", 1.0), ("y", 2.0))]  # fmt: skip
+    later[0].nats[0] += 0.01
+    assert "; 0 % of its advantage" in pq.compare(later).sentences()[0]
 
 
 def test_records_and_comparisons_become_data_frames() -> None:

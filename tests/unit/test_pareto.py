@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 import prequential as pq
 from prequential import PreqError, Record, cli
 from prequential.methods import Method
-from prequential.report.pareto import _steps, plot_pareto
-from prequential.report.runs import Gathered, Point, find_runs, gather
+from prequential.report.finding import find_runs
+from prequential.report.pareto import Front, Point
+from prequential.report.plots.front import _steps, plot_pareto
+from prequential.report.runs import RunSet
 
 from ..conftest import blobs
 from .test_imports import BLOCK_TORCH
@@ -81,8 +83,8 @@ def test_runs_are_found_at_any_depth_and_once(sweep: Path) -> None:
 
 
 def test_points_are_the_runs(sweep: Path) -> None:
-    gathered = gather([sweep], heldout=True)
-    assert gathered.left_out == {}
+    gathered = Front.find([sweep], heldout=True)
+    assert gathered.runs.left_out == {}
     for point in gathered.points:
         record = pq.load(point.directory)
         assert record.flops is not None
@@ -90,9 +92,9 @@ def test_points_are_the_runs(sweep: Path) -> None:
         assert (point.nats, point.heldout_error) == (record.codelength, record.heldout["error_rate"])
         assert (point.flops, point.heldout_flops) == (record.flops["code"], sum(record.flops.values()))
     assert [point.title for point in gathered.points] == ["MI/RS", "MI/RS", "MI/RB", "CI/FS", "ERM", "MI/RS"]
-    assert {p.title for p in gathered.front(heldout=False)} <= {"MI/RS", "MI/RB", "CI/FS"}
+    assert {p.title for p in gathered.best(heldout=False)} <= {"MI/RS", "MI/RB", "CI/FS"}
     cheapest = min(gathered.points[:4], key=lambda point: point.flops)
-    assert gathered.front(heldout=False)[0] == cheapest
+    assert gathered.best(heldout=False)[0] == cheapest
     assert gathered.points[0].main_settings()["streams"] == "1"
     assert gathered.points[5].main_settings()["width"] == "0.1"
 
@@ -121,7 +123,7 @@ def test_what_cannot_be_shown_is_left_out_and_named(sweep: Path, tmp_path: Path,
     assert all(row["on_front"] for row in told["runs"])  # equal points stay together
     assert said.err.count("preq: note: left out ") == 6
     for note in (
-        f"left out 1 run not finished (running): {tmp_path / 'running'}\n",
+        f"left out 1 run not finished (died): {tmp_path / 'running'}\n",
         f"left out 4 runs that diverged: {tmp_path / 'diverged-a'}, ",
         "diverged-c and 1 more\n",
         f"left out 1 run without FLOPs: {tmp_path / 'free'}\n",
@@ -132,27 +134,31 @@ def test_what_cannot_be_shown_is_left_out_and_named(sweep: Path, tmp_path: Path,
         assert note in said.err
     assert sum(map(len, told["left_out"].values())) == 9
     assert cli.main(["pareto", str(tmp_path / "free")]) == 2
+    assert capsys.readouterr().err == f"preq: {tmp_path / 'free'} is a run without FLOPs; leave it out\n"
+    (tmp_path / "only").mkdir()
+    (tmp_path / "free").rename(tmp_path / "only" / "free")
+    assert cli.main(["pareto", str(tmp_path / "only")]) == 2
     assert capsys.readouterr().err == "preq: there is no run to show: 1 without FLOPs\n"
 
 
 def test_different_data_is_refused_by_name(sweep: Path, tmp_path: Path, capsys: Captured) -> None:
     pq.run("mlp1", blobs(96, seed=1), METHODS[0], seed=0, width=0.05, out=tmp_path / "other")
     pq.run("mlp1", blobs(96).take(64), METHODS[0], seed=0, width=0.05, out=tmp_path / "short")
-    for name, what in [("other", "96 labels of blobs"), ("short", "64 labels of blobs")]:
+    for name, what in [("other", "labels"), ("short", "length (64 and 96)")]:
         assert cli.main(["pareto", str(sweep), str(tmp_path / name)]) == 2
         said = capsys.readouterr()
         assert said.out == ""
-        assert said.err.startswith(f"preq: {tmp_path / name} is about {what} (fingerprint ")
+        first = sweep / "a" / "trials" / "0000"
+        assert said.err.startswith(f"preq: {tmp_path / name} and {first} differ in their {what}")
         assert said.err.count("\n") == 1
-        assert f"{sweep / 'a' / 'trials' / '0000'} about 96 labels of blobs" in said.err
     held = blobs(96)
     inputs, labels = held.inputs(np.arange(24)).numpy(), held.labels(np.arange(24)).numpy()
     whole = held.inputs(np.arange(96)).numpy(), held.labels(np.arange(96)).numpy()
     data = pq.from_arrays(*whole, num_classes=3, heldout=(inputs + 0.5, labels), name="blobs")
     pq.run("mlp1", data, METHODS[0], seed=0, width=0.05, out=tmp_path / "held")
-    assert len(gather([sweep / "b", tmp_path / "held"]).points) == 2
+    assert len(Front.find([sweep / "b", tmp_path / "held"]).points) == 2
     with pytest.raises(PreqError, match="held were evaluated on different held-out data"):
-        gather([sweep / "b", tmp_path / "held"], heldout=True)
+        Front.find([sweep / "b", tmp_path / "held"], heldout=True)
 
 
 def test_the_table_the_picture_and_the_csv(
@@ -169,13 +175,15 @@ def test_the_table_the_picture_and_the_csv(
         f"directories are below {sweep / 'a' / 'trials'}", f"csv: {table}\n", f"picture: {picture}\n",
     ):  # fmt: skip
         assert words in said.out
-    front = gather([sweep / "a"]).front()
+    front = Front.find([sweep / "a"]).best()
     for point in front:
         line = next(line for line in said.out.splitlines() if f"{point.nats:,.1f}" in line)
-        replays = f"{point.settings.get('num_streams') or point.settings.get('num_replays')}"
-        assert line.split() == [f"{point.flops:.3g}", f"{point.nats:,.1f}", f"{point.heldout_error:.2%}", point.title,
-            "mlp1", {"mi-rs": "streams", "mi-rb": "replays", "ci-fs": "epochs"}[point.method],
-            replays if point.method != "ci-fs" else "2", Path(point.directory).name]  # fmt: skip
+        assert line.split()[:6] == [Path(point.directory).name, f"{point.flops:.3g}", f"{point.nats:,.1f}",
+            f"{point.heldout_error:.2%}", point.title, "mlp1"]  # fmt: skip
+        told = {
+            name: value for name, value in point.main_settings().items() if name in ("streams", "replays", "epochs")
+        }
+        assert [value for value in line.split()[6:] if value != "–"] == list(told.values())
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 5
@@ -190,10 +198,10 @@ def test_the_table_the_picture_and_the_csv(
 
 @pytest.mark.parametrize("suffix", ["png", "pdf"])
 def test_a_picture_of_one_method_without_held_out_data(sweep: Path, tmp_path: Path, suffix: str) -> None:
-    path = plot_pareto(gather([sweep / "b"]), tmp_path / f"one.{suffix}")
+    path = plot_pareto(Front.find([sweep / "b"]), tmp_path / f"one.{suffix}")
     assert path.read_bytes()[:4] in (b"\x89PNG", b"%PDF")
     with pytest.raises(PreqError, match="nothing to draw"):
-        plot_pareto(gather([sweep / "a" / "trials" / "0004"], heldout=True), path, heldout=False)
+        plot_pareto(Front.find([sweep / "a" / "trials" / "0004"], heldout=True), path, heldout=False)
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=8))
@@ -214,7 +222,7 @@ def test_the_line_is_the_best_for_at_most_so_many_flops(places: list[tuple[int, 
     assert flops[1:-1:2] == flops[2::2]  # straight down …
     assert values[::2] == values[1::2]  # … and straight on
     assert set(zip(flops[:-1:2], values[:-1:2], strict=True)) <= set(places)
-    assert Gathered(points=points, left_out={}).front(heldout=True) == []
+    assert Front(RunSet([]), points).best(heldout=True) == []
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from prequential.errors import PreqWarning
 from prequential.report.colours import COLOURS, DASHES
 from prequential.report.plots import KINDS
 from prequential.report.plots.against import find_reference
-from prequential.report.plots.chosen import choose, settings_of_runs
+from prequential.report.runs import Needs, RunSet
 from prequential.runs.record import PER_POSITION
 
 from ..conftest import blobs
@@ -72,15 +72,16 @@ def test_regret_names_each_line_with_its_difference(runs: Path, tmp_path: Path) 
 
 
 def test_the_reference_may_be_a_directory_a_name_or_a_simple_code(runs: Path, tmp_path: Path) -> None:
-    settings = settings_of_runs(choose([runs]))
+    groups = RunSet.find([runs], Needs(code=True, finite=True)).groups()
+    groups.sort(key=lambda group: group.codelength)
     cases: list[tuple[str | Path, str]] = [
         (runs / "mlp2-1", "mlp2"), ("mlp2", "mlp2"), ("chunks", "chunks"), ("uniform", "the uniform code"),
         ("frequencies", "the code of label frequencies"), ("previous", "the code of the previous label"),
     ]  # fmt: skip
     for wanted, name in cases:
-        reference = find_reference(wanted, settings)
+        reference = find_reference(wanted, groups)
         assert reference.name == name
-        assert (reference.setting is None) == ("code" in name)
+        assert (reference.group is None) == ("code" in name)
     texts = draw("regret", runs, tmp_path / "regret.svg", reference="previous")
     assert "the code of the previous label [nats]" in texts
     assert not any("(reference)" in text for text in texts)
@@ -204,8 +205,10 @@ def test_seeds_that_diverged_together_are_drawn_without_a_note(runs: Path, tmp_p
     for kind in ("regret", "loss", "error", "curve", "calibration"):
         assert cli.main(["plot", kind, *folders, "-o", str(tmp_path / "p.png")]) == 0
         assert capsys.readouterr().err == ""
-    assert cli.main(["plot", "pareto", str(runs), folders[0], "-o", str(tmp_path / "p.png")]) == 0
-    assert capsys.readouterr().err == f"preq: note: left out 1 run that diverged: {folders[0]}\n"
+    assert cli.main(["plot", "pareto", str(runs), str(tmp_path), "-o", str(tmp_path / "p.png")]) == 0
+    assert capsys.readouterr().err == f"preq: note: left out 2 runs that diverged: {folders[0]}, {folders[1]}\n"
+    assert cli.main(["plot", "pareto", str(runs), folders[0], "-o", str(tmp_path / "p.png")]) == 2
+    assert capsys.readouterr().err == f"preq: {folders[0]} is a run that diverged; leave it out\n"
 
 
 def test_runs_that_cost_nothing_are_in_the_picture_of_the_front(runs: Path, tmp_path: Path) -> None:
@@ -233,14 +236,53 @@ def test_a_folder_leaves_out_what_cannot_be_drawn(runs: Path, tmp_path: Path, ca
     said = capsys.readouterr()
     assert said.out == f"picture: {tmp_path / 'curve.png'}\n"
     for note in (
-        f"preq: note: left out 1 run ({tmp_path / 'diverged'}) that diverged\n",
-        f"preq: note: left out 1 run ({tmp_path / 'running'}) not finished (running)\n",
-        f"preq: note: left out 1 run ({tmp_path / 'erm'}) without a codelength\n",
-        f"preq: note: left out 1 run ({tmp_path / 'torn'}) that cannot be read ({tmp_path / 'torn' / 'nats.npy'} is ",
+        f"preq: note: left out 1 run that diverged: {tmp_path / 'diverged'}\n",
+        f"preq: note: left out 1 run not finished (died): {tmp_path / 'running'}\n",
+        f"preq: note: left out 1 run without a codelength: {tmp_path / 'erm'}\n",
+        f"preq: note: left out 1 run that cannot be read ({tmp_path / 'torn' / 'nats.npy'} is ",
     ):
         assert note in said.err
     assert cli.main(["plot", "regret", str(tmp_path / "good"), str(tmp_path / "running"), "-o", "x.png"]) == 2
     assert "running at 9; compare finished runs" in capsys.readouterr().err
+
+
+def test_a_method_that_nobody_knows_is_in_every_table_and_picture(runs: Path, tmp_path: Path, capsys: Captured) -> None:
+    own = replace(pq.load(runs / "mlp1-0"), method={"name": "mine", "depth": 3}, path=None)
+    titled = replace(own, method={"name": "file.py:Mine", "title": "M/1"}, seeds=own.seeds | {"seed": 7})
+    for name, record in (("own", own), ("titled", titled), ("theirs", replace(pq.load(runs / "mlp2-0"), path=None))):
+        record.save(tmp_path / name)
+    for kind in set(KINDS) - {"replay"}:
+        texts = draw(kind, tmp_path, tmp_path / f"{kind}.svg")
+        assert {"mine", "M/1"} <= set(re.split(r" · |, ", " · ".join(texts)))
+    drawn = (tmp_path / "pareto.svg").read_text()
+    assert all(colour in drawn for colour in ("#0072b2", "#cc79a7", "#000000"))
+    with pytest.warns(PreqWarning, match="left out own, titled: the method 'mine' is not one of the package"):
+        assert "MI/RS, 2 streams" in draw("replay", tmp_path, tmp_path / "replay.svg")
+    with pytest.raises(PreqError, match="the method 'mine' is not one of the package"):
+        draw("replay", [own], tmp_path / "replay.svg")
+    for command in (["compare"], ["pareto"], ["watch", "--once"]):
+        assert cli.main([*command, str(tmp_path)]) == 0
+        assert "theirs" in capsys.readouterr().out
+
+
+def test_a_prefix_is_what_all_have_coded(runs: Path, tmp_path: Path, capsys: Captured) -> None:
+    for name in ("mlp1-0", "mlp2-0"):
+        replace(pq.load(runs / name), path=None).save(tmp_path / name)
+    whole, part = pq.load(runs / "mlp1-0"), cut(pq.load(runs / "mlp2-1"), 40)
+    replace(part, status="running").save(tmp_path / "part")
+    for kind in ("regret", "loss", "error", "curve", "calibration"):
+        picture = tmp_path / f"{kind}.svg"
+        assert cli.main(["plot", kind, str(tmp_path), "--prefix", "--each-seed", "-o", str(picture)]) == 0
+        assert capsys.readouterr().err == ""
+        texts = texts_of(picture)
+        assert "Only the first 40 of 96 labels." in " ".join(texts)
+        if kind == "curve":
+            assert f"mlp1-0  {whole.nats[:40].sum():,.0f} nats" in texts
+            assert f"part  {part.nats.sum():,.0f} nats" in texts
+    assert cli.main(["plot", "curve", str(tmp_path), "-o", str(tmp_path / "curve.svg")]) == 0
+    assert capsys.readouterr().err == f"preq: note: left out 1 run not finished (died): {tmp_path / 'part'}\n"
+    assert cli.main(["plot", "replay", str(tmp_path), "--prefix", "-o", str(tmp_path / "r.svg")]) == 2
+    assert "replay has no use for --prefix; leave it out" in capsys.readouterr().err
 
 
 MISTAKES = [
@@ -252,11 +294,11 @@ MISTAKES = [
     ("regret RUN -o /proc/r.png", "cannot write /proc/r.png: "),
     ("regret RUN -o RUN/nats.npy/r.png", "the picture "),
     ("regret /nowhere -o r.png", "/nowhere is no directory; name one that preq run or preq sweep wrote with --out"),
-    ("regret RUN ERM -o r.png", "ERM has no codelength: erm is not prequential"),
-    ("calibration ERM -o r.png", "ERM has no codelength: erm is not prequential"),
+    ("regret RUN ERM -o r.png", "ERM is a run without a codelength; leave it out"),
+    ("calibration ERM -o r.png", "ERM is a run without a codelength; leave it out"),
     ("loss RUN OTHER -o r.png", "OTHER and RUN differ in their labels"),
     ("regret RUN OTHER -o r.png", "OTHER and RUN differ in their labels"),
-    ("regret RUN EMPTY -o r.png", "EMPTY has no label to show yet (a run keeps what it coded at "),
+    ("regret RUN EMPTY -o r.png", "EMPTY is a run with no label to show yet (a run keeps what it coded at "),
     ("regret RUN --reference unform -o r.png", "unknown reference 'unform'; did you mean 'uniform'? known: run, "),
     ("loss RUN --axis lin -o r.png", "unknown axis 'lin'; did you mean 'linear'? known: log, linear"),
     ("loss RUN --window 0 -o r.png", "window must be a whole number of at least 1, got 0"),
@@ -308,7 +350,7 @@ def test_records_need_a_place_for_pareto_and_references_are_among_the_records(ru
     record = replace(pq.load(runs / "mlp1-0"), path=None)
     with pytest.raises(PreqError, match="got a record that was not saved; save it first"):
         pq.plot("pareto", record, tmp_path / "front.png")
-    with pytest.raises(PreqError, match="there is no run to draw: none was named"):
+    with pytest.raises(PreqError, match="there is no run to show: none was named"):
         pq.plot("curve", [], tmp_path / "curve.png")
 
 

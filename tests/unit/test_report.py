@@ -16,7 +16,7 @@ import pytest
 import prequential as pq
 from prequential import cli
 from prequential.errors import PreqError
-from prequential.report.compare import compare
+from prequential.report.comparison import compare
 from prequential.report.page import page_of, write_report
 from prequential.report.page.build import SCRIPTS
 
@@ -190,7 +190,7 @@ def test_runs_that_diverged_or_have_no_code_are_in_it(tmp_path: Path) -> None:
 def test_a_run_named_twice_is_shown_once(folder: Path, tmp_path: Path) -> None:
     text = write_report([folder / "a", folder, folder / "c"], tmp_path / "r.html").read_text(encoding="utf-8")
     assert "synthetic: 3 settings, 4 runs</h1>" in text
-    with pytest.raises(PreqError, match="a report is of records or directories of runs, got int"):
+    with pytest.raises(PreqError, match="runs are records or directories of runs, got int"):
         write_report([3], tmp_path / "r.html")  # type: ignore[list-item]
     with pytest.raises(PreqError, match=r"a report is a page, got 'r\.txt'; end the name in \.html"):
         write_report(folder, tmp_path / "r.txt")
@@ -304,7 +304,7 @@ def test_none_of_it_needs_torch(folder: Path, tmp_path: Path) -> None:
 
 def test_the_files_of_the_page_are_in_use_and_short() -> None:
     files = sorted(path for path in (SOURCE / "report" / "page" / "files").iterdir() if path.is_file())
-    assert {path.name for path in files} == {*SCRIPTS, "page.html", "page.css"}
+    assert {path.name for path in files} == {*SCRIPTS, "page.html", "tables.html", "page.css"}
     for path in files:
         assert path.read_text(encoding="utf-8").count("\n") <= 250
     root = SOURCE.parents[1]

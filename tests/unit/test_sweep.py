@@ -19,6 +19,7 @@ import prequential as pq
 from prequential.cli import main
 from prequential.cli.sweep_table import print_summary
 from prequential.errors import PreqError
+from prequential.lock import DirectoryLock
 from prequential.runs.progress import Progress, Pruned
 from prequential.runs.record import Record
 from prequential.runs.signals import StopRequest
@@ -445,7 +446,8 @@ def test_show_prints_a_table_or_one_object(finished: Path, capsys: Any) -> None:
         "FLOPs",
     )
     for words in ("nats + ln n", "streams", "record of the best", *words_of_each_line):
-        assert words in printed
+        assert words in " ".join(printed.split())
+    assert max(len(line) for line in printed.splitlines() if not line.startswith("record of")) <= 80
     assert main(["sweep", "show", str(finished), "--top", "2", "--json"]) == 0
     told, summary = json.loads(capsys.readouterr().out), summarise(finished)
     assert len(told["best"]) == 2
@@ -478,6 +480,17 @@ def test_passes_over_the_past_are_called_as_the_method_has_them(
     importance = next(line for line in said.splitlines() if line.startswith("importance:"))
     for name in ("streams", "replays", "epochs", "num_"):
         assert (name in table) == (name in importance) == (name == head)
+
+
+def test_a_trial_whose_process_is_gone_has_died(finished: Path, capsys: Any) -> None:
+    summary = summarise(finished)
+    running = [replace(trial, status="running") for trial in summary.trials[:2]]
+    assert running[0].path is not None
+    with DirectoryLock(running[0].path):
+        print_summary(replace(summary, trials=(*running, *summary.trials[2:])), 2)
+    assert "5 trials: 3 finished, 1 running, 1 died\n" in capsys.readouterr().out
+    print_summary(replace(summary, trials=summary.trials[:1]), 2)
+    assert "1 trial: 1 finished\n" in capsys.readouterr().out
 
 
 def test_what_is_said_of_a_sweep_that_found_little(finished: Path, tmp_path: Path, capsys: Any) -> None:

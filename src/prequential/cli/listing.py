@@ -46,7 +46,7 @@ def main_models(arguments: list[str]) -> int:
     data = flags.load(flags.data)
     table = Table("model", "what it is", box=None)
     table.add_column("parameters", justify="right")
-    table.add_column("FLOPs per training example", justify="right")
+    table.add_column("FLOPs per\ntraining example", justify="right")
     for name in MODELS:
         try:
             with torch.device("meta"):

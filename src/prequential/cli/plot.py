@@ -45,6 +45,8 @@ class PlotFlags:
     """A line for each run, no means over seeds."""
     heldout: Annotated[bool, UNSET] = False
     """For pareto: also the held-out error."""
+    prefix: Annotated[bool, UNSET] = False
+    """Draw only the labels that every run has coded, unfinished runs too."""
 
 
 def main_plot(arguments: list[str]) -> int:
@@ -69,6 +71,7 @@ def main_plot(arguments: list[str]) -> int:
         window=flags.window,
         each_seed=flags.each_seed,
         heldout=flags.heldout,
+        prefix=flags.prefix,
     )
     print(f"picture: {path}")
     return 0

@@ -6,14 +6,44 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
 
 from prequential.methods import Method
 from prequential.plan import Plan
 from prequential.reference import Published, other_figure, published
+from prequential.report.table import Column, print_table, say
+from prequential.report.text import counted
 from prequential.runs.progress import Progress as RunProgress
 from prequential.runs.record import Record
+
+MOST_BAR, LEAST_BAR = 24, 6
+SECONDS_LEFT = 14
+"""What the time left takes: "23:00:00 left", and a space."""
+
+
+def columns_for(width: int, length: int) -> list[ProgressColumn]:
+    """What fits into a line of a terminal, the time left always; what is dropped first stands last.
+
+    Example:
+        >>> [len(columns_for(width, 60_000)) for width in (120, 80, 50, 20)]
+        [7, 6, 5, 3]
+    """
+    position = 2 * len(f"{length:,}") + 1
+    parts = [
+        (f"{{task.fields[position]:>{position}}}", position),
+        ("{task.fields[nats]:>9} nats", 14),
+        ("{task.fields[rate]:>6} per label", 16),
+        ("{task.fields[errors]:>6} errors", 13),
+    ]
+    shown: list[ProgressColumn] = []
+    room = width - SECONDS_LEFT - LEAST_BAR
+    for text, size in parts:
+        room -= size + 1
+        if room < 0:
+            room += size + 1
+            break
+        shown.append(TextColumn(text))
+    bar = BarColumn(bar_width=min(LEAST_BAR + room, MOST_BAR))
+    return [bar, *shown, TimeRemainingColumn(), TextColumn("left")]
 
 
 class ProgressBar(Progress):
@@ -59,21 +89,20 @@ def print_result(record: Record) -> None:
     row = published(record.data["name"], record.model["name"], record.method["name"])
     if row is not None and (record.model["width"] != 1 or record.length != row.length or record.status != "finished"):
         row = None
-    table = Table(title=Text(f"{record.data['name']} · {record.model['name']} · {record.title}"), title_justify="left")
-    table.add_column("")
-    table.add_column("this run", justify="right")
-    if row is not None:
-        table.add_column(row.label, justify="right")
-    for name, ours, theirs in _rows(record, row):
-        table.add_row(name, ours, *([theirs] if row is not None else []))
     console = Console(file=sys.stdout)
-    console.print(table)
+    say(console, f"{record.data['name']} · {record.model['name']} · {record.title}", "bold")
+    columns: list[Column[Any]] = [
+        Column("", "", lambda cells: cells[0], is_left=True),
+        Column("this run", "", lambda cells: cells[1]),
+    ]
+    if row is not None:
+        columns.append(Column(row.label, "", lambda cells: cells[2]))
+    print_table(console, columns, _rows(record, row))
     if row is not None and row.note:
-        console.print(Text(f"{row.label}: {row.note}."))
+        say(console, f"{row.label}: {row.note}.")
     if row is not None and (other := other_figure(row)) is not None:
-        console.print(f"the paper's Table 2 has {other:,.0f} nats for the same data and model", highlight=False)
-    kept = f"record: {record.path}" if record.path else "the record was not kept; --out DIR keeps it"
-    console.print(kept, markup=False, highlight=False, soft_wrap=True)
+        say(console, f"the paper's Table 2 has {other:,.0f} nats for the same data and model")
+    print(f"record: {record.path}" if record.path else "the record was not kept; --out DIR keeps it")
 
 
 def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
@@ -97,7 +126,7 @@ def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
 def _device(record: Record) -> Any:
     environment = record.environment
     device, threads = environment["device"], environment["threads"]
-    return f"{device}, {threads} thread{'s' if threads > 1 else ''}" if device == "cpu" else environment["device_name"]
+    return f"{device}, {counted(threads, 'thread')}" if device == "cpu" else environment["device_name"]
 
 
 def _number(value: float | None, form: str) -> str:

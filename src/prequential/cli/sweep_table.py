@@ -2,18 +2,17 @@
 
 import math
 import sys
+from collections import Counter
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from prequential.catalogue import own_name, short_names
+from prequential.catalogue import own_name
+from prequential.report.names import MAIN_SETTINGS, method_title
+from prequential.report.table import Column, print_table, say
+from prequential.report.text import NOTHING, counted, number
+from prequential.runs.live import status_of
 from prequential.sweeps import Summary, TrialResult
-
-WIDTH_OF_FILES = 160
-"""Columns of a table that goes into a file or a pipe."""
 
 ONE_SIDED = "one-sided: none of its samples can be below the best found"
 
@@ -21,38 +20,49 @@ ONE_SIDED = "one-sided: none of its samples can be below the best found"
 def print_summary(summary: Summary, top: int) -> None:
     """The best trials as a table, and below it what they cost and which settings mattered."""
     console = Console(file=sys.stdout)
-    if not console.is_terminal:
-        console = Console(file=sys.stdout, width=WIDTH_OF_FILES)
     facts = summary.facts
-    title = f"{facts['data']['name']} · {facts['model']} · {facts['method'].get('name', '')}"
-    table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    names = list(dict.fromkeys(name for trial in summary.trials for name in trial.settings))
-    has_length = summary.has_codelength
-    wanted = ["nats", "nats + ln n"] if has_length else ["held-out loss"]
-    for name in ("trial", *wanted, *(_head(name, summary) for name in names), "FLOPs", "seconds"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for trial in summary.ranked[:top]:
-        values = [_form(trial.settings.get(name)) for name in names]
-        table.add_row(str(trial.number), *_measured(trial, summary, has_length), *values, *_spent(trial))
-    console.print(table)
+    say(console, f"{facts['data']['name']} · {facts['model']} · {method_title(facts['method'])}", "bold")
+    print_table(console, _columns(summary), summary.ranked[:top])
     for line in _lines(summary):
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(console, line)
+    if summary.best is not None and summary.best.path is not None:
+        print(f"record of the best: {summary.best.path}")
 
 
-def _measured(trial: TrialResult, summary: Summary, has_length: bool) -> list[str]:
-    if has_length:
-        length = trial.codelength if trial.codelength is not None else math.nan
-        return [f"{length:,.1f}", f"{length + summary.choice_nats:,.1f}"]
-    return [f"{(trial.heldout or {}).get('loss', math.nan):.4f}"]
+def _columns(summary: Summary) -> list[Column[TrialResult]]:
+    names = list(dict.fromkeys(name for trial in summary.trials for name in trial.settings))
+    measured: list[Column[TrialResult]] = [
+        Column("nats", "", lambda trial: trial.codelength, number),
+        Column(
+            "nats + ln n", "", lambda t: None if t.codelength is None else t.codelength + summary.choice_nats, number
+        ),
+    ]
+    if not summary.has_codelength:
+        measured = [Column("held-out loss", "", lambda trial: (trial.heldout or {}).get("loss"), "{:.4f}".format)]
+
+    def setting(name: str) -> Column[TrialResult]:
+        return Column(_short(name, summary), "", lambda trial: trial.settings.get(name), _form)
+
+    return [
+        Column("trial", "", lambda trial: trial.number),
+        *measured,
+        *map(setting, names),
+        Column("FLOPs", "", lambda trial: trial.flops, "{:.2g}".format),
+        Column("seconds", "", lambda trial: trial.seconds, number),
+    ]
 
 
-def _spent(trial: TrialResult) -> list[str]:
-    return ["–" if trial.flops is None else f"{trial.flops:.2g}", f"{trial.seconds:,.1f}"]
+def _status(trial: TrialResult) -> str:
+    """A trial's status, where one whose process is gone without a word has died."""
+    return status_of(trial.path, "running") if trial.status == "running" and trial.path is not None else trial.status
 
 
 def _lines(summary: Summary) -> list[str]:
-    said = ", ".join(f"{number} {status}" for status, number in summary.counts.items() if number)
-    lines = [f"{len(summary.trials)} trials: {said}"]
+    counts = Counter(map(_status, summary.trials))
+    said = ", ".join(
+        f"{counts[status]:,} {status}" for status in dict.fromkeys([*summary.counts, *counts]) if counts[status]
+    )
+    lines = [f"{counted(len(summary.trials), 'trial')}: {said}"]
     best = summary.best
     if best is not None and best.codelength is not None:
         total = best.codelength + summary.choice_nats
@@ -65,25 +75,23 @@ def _lines(summary: Summary) -> list[str]:
         lines.append(f"bootstrap 95 % interval of the best: {low:,.1f} … {upper} ({ONE_SIDED})")
     if summary.importance:
         parts = sorted(summary.importance.items(), key=lambda item: -item[1])
-        lines.append("importance: " + ", ".join(f"{_head(name, summary)} {share:.0%}" for name, share in parts))
+        lines.append("importance: " + ", ".join(f"{_short(name, summary)} {share:.0%}" for name, share in parts))
     flops = "" if summary.flops is None else f"{summary.flops:.2g} FLOPs, "
     lines.append(f"spent: {flops}{summary.seconds:,.1f} seconds of trials")
     if summary.counts["pruned"]:
         saved = summary.saved
         less = "" if summary.flops is None else f", {saved['flops']:.2g} FLOPs"
         lines.append(f"pruning saved {saved['share']:.0%}: about {saved['seconds']:,.1f} seconds{less}")
-    failed = [trial for trial in summary.trials if trial.status == "failed"]
-    lines += [f"trial {trial.number} failed: {trial.error}" for trial in failed]
-    if best is not None and best.path is not None:
-        lines.append(f"record of the best: {best.path}")
-    return lines
+    return lines + [
+        f"trial {trial.number} failed: {trial.error}" for trial in summary.trials if trial.status == "failed"
+    ]
 
 
-def _head(name: str, summary: Summary) -> str:
+def _short(name: str, summary: Summary) -> str:
     """What a table calls a setting: passes over the past are streams, replays or epochs, as the method has it."""
     own = own_name(name, summary.facts["method"]) or name
-    return short_names().get(own, own)
+    return MAIN_SETTINGS.get(own, own)
 
 
 def _form(value: Any) -> str:
-    return f"{value:.1e}" if isinstance(value, float) else "–" if value is None else str(value)
+    return f"{value:.1e}" if isinstance(value, float) else NOTHING if value is None else str(value)

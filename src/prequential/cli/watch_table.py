@@ -1,7 +1,7 @@
 """What `preq watch` shows: a table for each sequence, and under it what a person should know."""
 
-import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Group as Lines
@@ -10,13 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from prequential.report.standings import Row
+from prequential.report.table import Column, lines_of
+from prequential.report.text import NAMED, counted, listed, number
 from prequential.report.watching import RESUMABLE, Snapshot
 from prequential.runs.live import DIED
 
 COLOURS = {"running": "cyan", "finished": "green", "pruned": "yellow", "stopped": "yellow"}
 LEVELS = "▁▂▃▄▅▆▇█"
 EIGHTHS = " ▏▎▍▌▋▊▉"
-NAMED = 3
 NAME_WIDTH = 10
 """The least room a name is given."""
 OPTIONAL = ("recent", "rate", "errors", "/label")
@@ -31,12 +32,11 @@ def view(snapshot: Snapshot, *, top: int, width: int, plain: bool = False) -> Re
     for group in snapshot.groups:
         shown, room = group.rows[:room], max(room - len(group.rows), 0)
         if shown:
-            parts += [Text(_title(shown[0][1]), style="bold", overflow="ellipsis", no_wrap=True)]
+            parts += [Text("\n".join(lines_of(_title(shown[0]), width)), style="bold")]
             parts += [_table(shown, len(group.rows), width, plain=plain)]
-    hidden = [row for group_rows in [snapshot.rows[top:]] for _, row in group_rows]
-    notes = [f"… and {len(hidden):,} more: {_counted(row.status for row in hidden)}"] if hidden else []
-    notes += _notes(snapshot)
-    parts += [Text(note, style="dim", overflow="fold") for note in notes]
+    hidden = Counter(row.status for _, row in snapshot.rows[top:])
+    notes = [f"… and {hidden.total():,} more: {_statuses(hidden)}"] if hidden else []
+    parts += [Text("\n".join(lines_of(note, width)), style="dim") for note in notes + _notes(snapshot)]
     return Lines(*parts)
 
 
@@ -44,7 +44,7 @@ def _title(row: Row) -> str:
     order = row.facts.get("seeds", {}).get("order_seed")
     order_text = "in the given order" if order is None else f"order seed {order}"
     code = "" if row.facts.get("prequential", True) else " · without a code"
-    return f"{row.facts['data'].get('name')} · {row.facts['length']:,} labels · {order_text}{code}"
+    return f"{row.facts['data'].get('name')} · {counted(row.facts['length'], 'label')} · {order_text}{code}"
 
 
 def _notes(snapshot: Snapshot) -> list[str]:
@@ -52,7 +52,7 @@ def _notes(snapshot: Snapshot) -> list[str]:
     for status in RESUMABLE:
         names = [name for name, row in snapshot.rows if row.status == status]
         if names:
-            notes.append(f"{status}, resumable: {_names(names)}; the same command with --resume goes on")
+            notes.append(f"{status}, resumable: {listed(names)}; the same command with --resume goes on")
     for name, reason in list(snapshot.unreadable.items())[:NAMED]:
         notes.append(f"unreadable: {name}: {reason}")
     if len(snapshot.unreadable) > NAMED:
@@ -60,37 +60,28 @@ def _notes(snapshot: Snapshot) -> list[str]:
     if snapshot.locked:
         places = "a directory" if snapshot.locked == 1 else f"{snapshot.locked:,} directories"
         notes.append(f"at work in {places} without a record yet: a sweep, a stack, or a run that begins")
-    count = sum(snapshot.counts().values())
-    counted = _counted([*(row.status for _, row in snapshot.rows), *["unreadable"] * len(snapshot.unreadable)])
-    notes.append(f"{count:,} run{'' if count == 1 else 's'}: {counted}" if count else "no run yet")
-    return notes
+    counts = snapshot.counts()
+    return [*notes, f"{counted(counts.total(), 'run')}: {_statuses(counts)}" if counts else "no run yet"]
 
 
-def _counted(statuses: Iterable[str]) -> str:
-    every = list(statuses)
-    known = sorted(set(every), key=lambda s: (STATUSES.index(s) if s in STATUSES else len(STATUSES), s))
-    return ", ".join(f"{every.count(status):,} {status}" for status in known)
+def _statuses(counts: Counter[str]) -> str:
+    known = sorted(counts, key=lambda s: (STATUSES.index(s) if s in STATUSES else len(STATUSES), s))
+    return ", ".join(f"{counts[status]:,} {status}" for status in known)
 
 
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")
-
-
-def _table(rows: Sequence[tuple[str, Row]], num_runs: int, width: int, *, plain: bool) -> Table:
-    cells = [_cells(name, row, plain=plain) for name, row in rows]
-    heads = [head for head in cells[0] if any(each[head] for each in cells) or head in ("run", "status")]
-    if num_runs == 1:
-        heads.remove("regret") if "regret" in heads else None
-    widths = {head: max(len(head), *(cell_len(each[head]) for each in cells)) for head in heads}
+def _table(rows: Sequence[Row], num_runs: int, width: int, *, plain: bool) -> Table:
+    cells = {column.head: [column.cell(row) for row in rows] for column in _columns(plain=plain)}
+    heads = [head for head in cells if any(cells[head]) and not (head == "regret" and num_runs == 1)]
+    widths = {head: max(len(head), *map(cell_len, cells[head])) for head in heads}
     gap = _fit(widths, width)
     table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="dim")
     for head, size in widths.items():
         left = head in ("run", "status", "recent")
         table.add_column(head, justify="left" if left else "right", width=size, no_wrap=True, overflow="ellipsis")
-    for (_, row), each in zip(rows, cells, strict=True):
-        colour = COLOURS.get(row.status, "red")
-        style = {"status": colour, "regret": "bold" if row.regret == 0 else ""}
-        table.add_row(*(Text(_shortened(each[head], widths[head]), style=style.get(head, "")) for head in widths))
+    for place, row in enumerate(rows):
+        style = {"status": COLOURS.get(row.status, "red"), "regret": "bold" if row.regret == 0 else ""}
+        texts = (_shortened(cells[head][place], widths[head]) for head in widths)
+        table.add_row(*(Text(text, style=style.get(head, "")) for text, head in zip(texts, widths, strict=True)))
     return table
 
 
@@ -129,38 +120,31 @@ def _shortened(text: str, width: int) -> str:
     return f"…{set_cell_size(text[::-1], max(width - 1, 0))[::-1].lstrip()}"
 
 
-def _cells(name: str, row: Row, *, plain: bool) -> dict[str, str]:
-    size = 6
-    return {
-        "run": name,
-        "status": row.status,
-        "position": f"{_bar(row.share, size, plain=plain)} {_position(row)}",
-        "nats": _nats(row.nats),
-        "/label": _nats_per_label(row.nats, row.position),
-        "errors": f"{row.errors:,}" if row.errors is not None else "",
-        "regret": "" if row.regret is None else "best" if row.regret == 0 else f"+{_nats(row.regret)}",
-        "rate": _rate(row.rate) if row.nats is not None else "",
-        "left": "" if row.seconds_left is None else duration(row.seconds_left),
-        "recent": sparkline(row.spark, plain=plain),
-    }
+def _columns(*, plain: bool) -> list[Column[Row]]:
+    return [
+        Column("run", "", lambda row: row.name),
+        Column("status", "", lambda row: row.status),
+        Column("position", "", lambda row: f"{_bar(row.share, 6, plain=plain)} {_position(row)}"),
+        Column("nats", "", lambda row: row.nats, _nats),
+        Column("/label", "", lambda row: row.nats_per_label, "{:.4f}".format),
+        Column("errors", "", lambda row: row.errors, "{:,}".format),
+        Column("regret", "", lambda row: row.regret, lambda nats: f"+{_nats(nats)}" if nats else "best"),
+        Column("rate", "", lambda row: row.rate if row.nats is not None else None, _rate),
+        Column("left", "", lambda row: row.seconds_left, duration),
+        Column("recent", "", lambda row: row.spark, lambda values: sparkline(values, plain=plain)),
+    ]
 
 
 def _position(row: Row) -> str:
     return f"{row.position:,}" if row.facts.get("prequential", True) else f"{row.share:.0%}"
 
 
-def _nats(nats: float | None) -> str:
-    if nats is None:
-        return ""
-    return "∞" if math.isinf(nats) else f"{nats:,.1f}" if abs(nats) < 10_000 else f"{nats:,.0f}"
+def _nats(nats: float) -> str:
+    return number(nats, ",.1f" if abs(nats) < 10_000 else ",.0f")
 
 
-def _rate(rate: float | None) -> str:
-    return "" if rate is None else f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"
-
-
-def _nats_per_label(nats: float | None, position: int) -> str:
-    return "" if nats is None or not position or math.isinf(nats) else f"{nats / position:.4f}"
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"
 
 
 def _bar(share: float, size: int, *, plain: bool) -> str:

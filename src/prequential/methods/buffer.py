@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prequential.errors import PreqError
 from prequential.events import Indices
@@ -49,6 +50,10 @@ class ReplayBuffer(MiniBatches):
     @property
     def replays_per_label(self) -> int:
         return self.num_replays
+
+    def age_weights(self, ages: Indices) -> NDArray[np.float64]:
+        is_dropped = self.capacity is not None and self.replacement == "fifo"
+        return np.where(ages > (self.capacity or 0), 0.0, 1.0) if is_dropped else np.ones(len(ages))
 
     def replay(self, seed: int, start: int = 0) -> Replay:
         draw_key, reservoir_key = derive(seed, "buffer draws"), derive(seed, "reservoir")

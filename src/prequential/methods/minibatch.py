@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prequential.errors import PreqError
 from prequential.events import Calibrate, Event, Indices, Predict, Train
@@ -49,6 +50,14 @@ class MiniBatches(InBatches):
     @abstractmethod
     def replay(self, seed: int, start: int = 0) -> Replay:
         """A replay as it is when the frontier has reached `start`, a multiple of the unit."""
+
+    def age_weights(self, ages: Indices) -> NDArray[np.float64] | None:
+        """How probable each age is for a replayed example, up to a factor, where there is one so old; None: no law."""
+        return None
+
+    def replay_frontiers(self, length: int) -> Indices:
+        """The frontiers at which ages are drawn from that law."""
+        return np.array([stop for _, stop in self.time_steps(length)])
 
     @property
     def unit(self) -> int:

@@ -51,6 +51,12 @@ class ReplayStreams(MiniBatches):
     def replays_per_label(self) -> int:
         return self.num_streams
 
+    def age_weights(self, ages: Indices) -> NDArray[np.float64]:
+        return self.age_law.weights(ages)
+
+    def replay_frontiers(self, length: int) -> Indices:
+        return np.append(np.arange(self.unit, length, self.unit), length)
+
     def replay(self, seed: int, start: int = 0) -> Replay:
         key = derive(seed, "stream resets")
         streams = np.arange(self.num_streams)

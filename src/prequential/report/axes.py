@@ -95,9 +95,7 @@ def name_ends(figure: Any, axes: Any, ends: Sequence[tuple[float, str, str, Any]
     figure.get_layout_engine().execute(figure)  # only now heights are known
     tall = axes.get_window_extent().height
     gap = LABEL_SIZE * 1.35 * figure.dpi / 72 / tall
-    low, high = axes.transLimits.inverted().transform([(0, 0), (0, 1)])[:, 1]
     heights = [float(np.clip(axes.transLimits.transform((0, _scaled(axes, end[0])))[1], 0, 1)) for end in ends]
-    assert low < high
     for start, stop, (_, text, colour, dashes) in zip(heights, spread(heights, gap, 1.0), ends, strict=True):
         axes.plot(
             [1.005, 1.03, 1.075],

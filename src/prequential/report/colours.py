@@ -16,3 +16,9 @@ DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
 
 INK, GREY, FAINT = "#222222", "#666666", "#999999"
 """What is written, what is said by the way, and what stays in the background."""
+
+METHOD_STYLES = (
+    ("#0072b2", "o"), ("#56b4e9", "s"), ("#d55e00", "^"), ("#e69f00", "D"), ("#009e73", "v"),
+    ("#cc79a7", "P"), ("#000000", "X"), ("#7f7f00", "<"), ("#8c564b", ">"),
+)  # fmt: skip
+"""A colour and a mark for each method, in the order in which methods are listed; told apart without colours too."""

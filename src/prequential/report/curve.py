@@ -3,14 +3,11 @@
 from pathlib import Path
 
 from prequential.errors import PreqError
-from prequential.report.colours import FAINT, INK
-from prequential.report.picture import FORMATS, require_picture_path
-from prequential.report.plots.chosen import choose, settings_of_runs
-from prequential.report.plots.curves import plot_curves
-from prequential.report.plots.options import Options
+from prequential.report.picture import require_picture_path
+from prequential.report.plots import plot
 from prequential.runs.record import Record
 
-__all__ = ["FAINT", "FORMATS", "INK", "plot_curve", "require_picture_path"]
+__all__ = ["plot_curve", "require_picture_path"]
 
 
 def plot_curve(record: Record, path: str | Path) -> Path:
@@ -19,5 +16,4 @@ def plot_curve(record: Record, path: str | Path) -> Path:
     require_picture_path(path)
     if not record.prequential or not len(record.nats):
         raise PreqError(f"there is no curve to draw: {record.method['name']} coded {len(record.nats)} labels")
-    plot_curves(settings_of_runs(choose([record])), path, Options())
-    return path
+    return plot("curve", record, path)

@@ -1,13 +1,14 @@
-"""A line of a comparison: one setting with its seeds, and what it reached."""
+"""A line of a comparison: one setting with its seeds, and what it reached beside the best."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.report.paired import PairedTest, paired_test
+from prequential.measure.chance import PairedTest, paired_test
+from prequential.report.seeds import SeedGroup
 from prequential.runs.record import Record
 
 Floats = NDArray[np.float64]
@@ -19,27 +20,32 @@ ROUNDING = 1e-11
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Setting:
-    """One or more runs that differ in nothing but their seed. Figures are means over the seeds."""
+class Compared(SeedGroup):
+    """Runs that differ in nothing but their seed, with what whole runs tell. Figures are means over the seeds."""
 
-    name: str
-    runs: list[str]
-    """Their short names, in order of the seeds."""
-    records: list[Record]
     heldout_loss: float | None
     heldout_error: float | None
     flops: float | None
     """Of the codelength; where there is none, of everything."""
     seconds: float | None
 
-    @property
-    def seeds(self) -> list[int]:
-        """The seed of each run."""
-        return [record.seeds["seed"] for record in self.records]
+    @classmethod
+    def of(cls, group: SeedGroup, *, is_part: bool) -> "Compared":
+        """A group with its figures; of a part of the labels nothing is known."""
+        known = [] if is_part and group.first.prequential else group.records
+        held = [record.heldout or {} for record in known]
+        return cls(
+            name=group.name,
+            members=group.members,
+            heldout_loss=mean_of([each.get("loss") for each in held]),
+            heldout_error=mean_of([each.get("error_rate") for each in held]),
+            flops=mean_of([(record.flops or {}).get("code") for record in known]),
+            seconds=mean_of([record.seconds for record in known]),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Entry(Setting):
+class Entry(Compared):
     """A setting that has a codelength, beside the best of the comparison."""
 
     nats: float
@@ -67,16 +73,17 @@ class Entry(Setting):
     @property
     def codelengths(self) -> dict[int, float]:
         """The codelength of each seed."""
-        return {record.seeds["seed"]: float(record.nats.sum()) for record in self.records}
+        return {run.record.seeds["seed"]: run.codelength for run in self.members}
 
 
-def mean_nats(records: Sequence[Record], length: int) -> Floats:
+def mean_nats(records: Iterable[Record], length: int) -> Floats:
     """The nats of each position, the mean over the records; infinite from where one of them diverged."""
-    total = np.zeros(length)
+    total, num_records = np.zeros(length), 0
     for record in records:
         total[: len(record.nats)] += record.nats
         total[len(record.nats) :] = np.inf
-    total /= len(records)
+        num_records += 1
+    total /= num_records
     return total
 
 
@@ -107,27 +114,24 @@ def mean_of(values: Sequence[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known and len(known) == len(values) else None
 
 
-def entries_of(settings: Sequence[Setting], simple: dict[str, float], length: int) -> list[Entry]:
-    """The settings as entries, best first."""
-    totals = {setting.name: [float(record.nats.sum()) for record in setting.records] for setting in settings}
-    nats = {name: float(np.mean(values)) for name, values in totals.items()}
-    ranked = sorted(settings, key=lambda setting: (nats[setting.name], setting.name))
-    differences = [_more(nats[setting.name], nats[ranked[0].name]) for setting in ranked]
-    is_finite = math.isfinite(nats[ranked[0].name])
-    log_sum = float(np.logaddexp.reduce([-difference for difference in differences])) if is_finite else math.nan
-    leads = _leads(ranked, length)
+def entries_of(groups: Sequence[Compared], simple: dict[str, float], length: int) -> list[Entry]:
+    """The groups as entries, best first."""
+    ranked = sorted(groups, key=lambda group: (group.codelength, group.name))
+    best = ranked[0].codelength
+    differences = [_more(group.codelength, best) for group in ranked]
+    log_sum = float(np.logaddexp.reduce(np.negative(differences))) if math.isfinite(best) else math.nan
     entries = []
-    for setting, difference, (leads_from, early_share) in zip(ranked, differences, leads, strict=True):
-        own = nats[setting.name]
-        test = None if setting is ranked[0] else paired_test_of(ranked[0].records, setting.records)
+    for group, difference, (leads_from, early_share) in zip(ranked, differences, _leads(ranked, length), strict=True):
+        nats = group.codelength
+        test = None if group is ranked[0] else paired_test_of(ranked[0], group)
         entries.append(
             Entry(
-                **vars(setting),
-                nats=own,
-                standard_error=_standard_error(totals[setting.name]),
-                bits_per_label=own / math.log(2) / length,
-                savings={name: _saving(own, code) for name, code in simple.items()},
-                errors=mean_of([record.errors for record in setting.records]) if math.isfinite(own) else None,
+                **vars(group),
+                nats=nats,
+                standard_error=_standard_error([run.codelength for run in group.members]),
+                bits_per_label=nats / math.log(2) / length,
+                savings={name: _saving(nats, code) for name, code in simple.items()},
+                errors=mean_of([record.errors for record in group.records]) if math.isfinite(nats) else None,
                 difference=difference,
                 log_odds=difference,
                 log_posterior=0.0 - difference - log_sum,
@@ -139,12 +143,12 @@ def entries_of(settings: Sequence[Setting], simple: dict[str, float], length: in
     return entries
 
 
-def _leads(ranked: Sequence[Setting], length: int) -> list[tuple[int | None, float | None]]:
+def _leads(ranked: Sequence[Compared], length: int) -> list[tuple[int | None, float | None]]:
     """From where on the best leads each of the others, and itself the second; one curve in memory beside the best's."""
     if len(ranked) == 1:
         return [(None, None)]
     best = mean_nats(ranked[0].records, length)
-    leads = [lead(best, mean_nats(setting.records, length)) for setting in ranked[1:]]
+    leads = [lead(best, mean_nats(group.records, length)) for group in ranked[1:]]
     return [leads[0], *leads]
 
 
@@ -162,8 +166,8 @@ def _standard_error(values: Sequence[float]) -> float | None:
     return float(np.std(values, ddof=1)) / math.sqrt(len(values))
 
 
-def paired_test_of(first: Sequence[Record], second: Sequence[Record]) -> PairedTest | None:
+def paired_test_of(first: SeedGroup, second: SeedGroup) -> PairedTest | None:
     """The paired test of two settings over the seeds they share."""
-    one, other = ({record.seeds["seed"]: float(record.nats.sum()) for record in each} for each in (first, second))
+    one, other = ({run.record.seeds["seed"]: run.codelength for run in each.members} for each in (first, second))
     shared = sorted(one.keys() & other.keys())
     return paired_test([one[seed] for seed in shared], [other[seed] for seed in shared])

@@ -1,11 +1,31 @@
-"""Short names for runs, the same in every table, plot and page."""
+"""What runs, groups of them, methods and settings are called: the same in every table, picture and page."""
 
+import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import PurePath
+from typing import Any
 
+from prequential.catalogue import short_names as short_names_of_settings
+from prequential.methods import METHODS
 from prequential.runs.record import Record
+
+MAIN_SETTINGS = short_names_of_settings()
+"""What people look at first, and how it is called where there is little room."""
+SEPARATORS = " -_./()="
+
+
+def method_title(method: Mapping[str, Any]) -> str:
+    """The method of a record as the paper writes it; one that is not the package's by the name it has.
+
+    Example:
+        >>> method_title({"name": "mi-rs"}), method_title({"name": "mine"})
+        ('MI/RS', 'mine')
+    """
+    name = str(method.get("name", ""))
+    return str(method.get("title") or (METHODS[name].title if name in METHODS else name))
 
 
 def short_names(records: Sequence[Record]) -> list[str]:
@@ -61,3 +81,40 @@ def shortest(paths: Sequence[str], given: Sequence[str | None] | None = None) ->
         if longer == depths:
             return [printable(name) for name in names]
         depths = longer
+
+
+def group_names(records: Sequence[Record], groups: Sequence[Sequence[int]]) -> tuple[list[str], list[str]]:
+    """The short names of all runs, and a name for each group: what its runs' names share, else its model's name."""
+    runs = short_names(records)
+    wanted: list[list[str]] = []
+    for group in groups:
+        own, record = [runs[number] for number in group], records[group[0]]
+        last = own[0] if len(own) == 1 else f"{own[0]} +{len(own) - 1}"
+        model = record.model["name"]
+        shared = [shared_part(own), model, f"{model} {record.method['name']}"] if len(own) > 1 else []
+        wanted.append([*(name for name in shared if name), last])
+    while True:
+        times = Counter(names[0] for names in wanted)
+        doubled = [names for names in wanted if times[names[0]] > 1 and len(names) > 1]
+        if not doubled:
+            return runs, [names[0] for names in wanted]
+        for names in doubled:
+            del names[0]
+
+
+def shared_part(names: Sequence[str]) -> str:
+    """What names begin with, else what they end with, in whole words and numbers; nothing if no letter is shared.
+
+    Example:
+        >>> shared_part(["mlp1-10", "mlp1-11"]), shared_part(["seed0/lenet", "seed1/lenet"]), shared_part(["07", "08"])
+        ('mlp1', 'lenet', '')
+    """
+    parts = [re.findall(r"\d+|[^\W\d]+|\W|_", name) for name in names]
+    for backwards in (False, True):
+        columns = zip(*(part[::-1] if backwards else part for part in parts), strict=False)
+        shared = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
+        text = "".join(shared[::-1] if backwards else shared).strip(SEPARATORS)
+        text = re.sub(rf"(^|[{re.escape(SEPARATORS)}])seed$", "", text).strip(SEPARATORS)
+        if re.search(r"[^\W\d_]", text):
+            return text
+    return ""

@@ -1,232 +1,195 @@
-"""The runs in some directories as points: what each cost, what it reached, with which settings."""
+"""A set of runs: found, read, left out with the reason, grouped by seed, named. Every reading command begins here."""
 
+import math
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from prequential.catalogue import short_names
-from prequential.conditioning import INPUTS_SO_FAR, difference
-from prequential.errors import PreqError
-from prequential.measure import sequence_of
-from prequential.pareto import pareto_front
-from prequential.report.names import shortest
+from prequential.errors import PreqError, PreqWarning
+from prequential.measure.comparable import name_of, require_comparable, sequence_of
+from prequential.report.finding import find_runs
+from prequential.report.names import group_names, short_names
+from prequential.report.seeds import Run, SeedGroup, codelength_of, grouped, outline
+from prequential.report.text import counted, listed
+from prequential.runs.live import status_of
 from prequential.runs.record import RECORD_FILE, Record, load
 
-
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """A finished run without its arrays."""
-
-    directory: str
-    data: str
-    length: int
-    method: str
-    title: str
-    """The method as the paper writes it."""
-    model: str
-    flops: float
-    """Of the codelength."""
-    nats: float | None
-    """The codelength; None where the method has none."""
-    heldout_flops: float
-    """Of the held-out error: also those of a closing stage and of the evaluation."""
-    heldout_error: float | None
-    settings: dict[str, Any]
-    conditioned_on: str = INPUTS_SO_FAR
-    name: str | None = None
-    """What the run was called, if anything."""
-
-    def main_settings(self) -> dict[str, str]:
-        """The settings people look at first, by their short names."""
-        return {
-            short: f"{self.settings[name]:.3g}" if isinstance(self.settings[name], float) else str(self.settings[name])
-            for name, short in short_names().items()
-            if isinstance(self.settings.get(name), int | float)
-        }
+Source = Record | str | Path
+KEPT_NOTHING = "no label to show yet (a run keeps what it coded at each checkpoint; preq watch shows it before)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gathered:
-    """The runs that can be shown together, and why others cannot."""
+class Needs:
+    """What a reader needs of a run; the rules of what is left out, all of them."""
 
-    points: list[Point]
-    left_out: dict[str, list[str]]
-    """For each reason the directories."""
+    code: bool = False
+    """A codelength, and at least one label of it."""
+    heldout: bool = False
+    """Held-out figures may stand in for a codelength."""
+    flops: bool = False
+    finite: bool = False
+    """A codelength that is not infinite; of runs that are named only where `whole` says so."""
+    whole: bool = False
+    """Also a run that is named must be finished."""
+    prefix: bool = False
+    """Runs that have coded some labels will do."""
 
-    @property
-    def told(self) -> str:
-        """One line about what codes were told, where that differs."""
-        coded = [point for point in self.points if point.nats is not None]
-        names = shortest([point.directory for point in coded], [point.name for point in coded])
-        return difference((name, point.conditioned_on) for name, point in zip(names, coded, strict=True))
-
-    def front(self, *, heldout: bool = False) -> list[Point]:
-        """The points that no other beats in both FLOPs and codelength (or held-out error), the cheapest first."""
-        return front_of(self.points, heldout=heldout)
-
-
-def front_of(points: Sequence[Point], *, heldout: bool) -> list[Point]:
-    """Those that no other beats in both FLOPs and codelength (or held-out error), the cheapest first."""
-    shown = shown_of(points, heldout=heldout)
-    costs, values = zip(*places_of(shown, heldout=heldout), strict=True) if shown else ((), ())
-    return [shown[index] for index in pareto_front(costs, values)]
-
-
-def shown_of(points: Sequence[Point], *, heldout: bool) -> list[Point]:
-    """Those that have a codelength (or held-out error)."""
-    return [point for point in points if (point.heldout_error if heldout else point.nats) is not None]
-
-
-def places_of(points: Sequence[Point], *, heldout: bool) -> list[tuple[float, float]]:
-    """FLOPs and codelength (or held-out error) of those that have one."""
-    places = [(p.heldout_flops, p.heldout_error) if heldout else (p.flops, p.nats) for p in points]
-    return [(cost, value) for cost, value in places if value is not None]
-
-
-def find_runs(directories: Sequence[str | Path]) -> list[Path]:
-    """The run directories that are, or lie anywhere below, the given ones; each once, in order of their names.
-
-    Raises:
-        PreqError: for a directory that is not there, or with no run in it.
-    """
-    found: dict[Path, Path] = {}
-    for directory in map(Path, directories):
-        if not directory.is_dir():
-            raise PreqError(f"{directory} is no directory; name one that preq run or preq sweep wrote with --out")
-        runs = list(_runs_below(directory))
-        if not runs:
-            raise PreqError(f"{directory} holds no run; name a directory that preq run or preq sweep wrote with --out")
-        for run in runs:
-            found.setdefault(run.resolve(), run)
-    return list(found.values())
-
-
-def _runs_below(directory: Path) -> Iterator[Path]:
-    if (directory / RECORD_FILE).is_file():
-        yield directory
-        return
-    try:
-        children = sorted(child for child in directory.iterdir() if child.is_dir() and not child.name.startswith("."))
-    except OSError as error:
-        raise PreqError(f"{directory} cannot be read: {error.strerror}") from None
-    for child in children:
-        if not child.is_symlink() or (child / RECORD_FILE).is_file():  # links to folders may go round in circles
-            yield from _runs_below(child)
-
-
-def gather(directories: Sequence[str | Path], *, heldout: bool = False) -> Gathered:
-    """Every run below the directories that can be shown with the others.
-
-    Runs that are not finished, that cannot be read, without FLOPs or in another order than most are left out, and so
-    are those that have nothing to show: neither a codelength nor, with `heldout`, a held-out error.
-
-    Raises:
-        PreqError: if runs are about different data or lengths, or if nothing is left.
-    """
-    left_out: dict[str, list[str]] = {}
-    kept: list[tuple[Point, _About]] = []
-    for path in find_runs(directories):
-        try:
-            record = load(path)
-        except PreqError as error:
-            left_out.setdefault(f"that cannot be read ({error})", []).append(str(path))
-            continue
-        if (reason := _why_not(record, heldout=heldout)) is not None:
-            left_out.setdefault(reason, []).append(str(path))
-        else:
-            kept.append((_point(record), _About.of(record, heldout=heldout)))
-    if not kept:
-        reasons = "; ".join(f"{len(paths)} {reason}" for reason, paths in left_out.items())
-        raise PreqError(f"there is no run to show: {reasons}")
-    return Gathered(points=_alike(kept, left_out), left_out=left_out)
+    def lacking(self, record: Record, *, is_named: bool) -> str | None:
+        """Why a run is not taken, or None."""
+        status = status_of(record.path, record.status)
+        if not (self.prefix and len(record.nats)) and (self.whole or not is_named):
+            if status not in ("finished", "diverged"):
+                return f"not finished ({status})"
+            if status == "diverged" and self.finite:
+                return "that diverged"
+        if self.flops and record.flops is None:
+            return "without FLOPs"
+        if self.heldout and not record.prequential and record.heldout is None:
+            return "without codelength and held-out error"
+        if self.code and not record.prequential:
+            return "without a codelength" + " (--heldout shows them)" * self.flops
+        return f"with {KEPT_NOTHING}" if self.code and not len(record.nats) else None
 
 
 @dataclass(frozen=True)
-class _About:
-    """What runs must share to be comparable."""
+class RunSet:
+    """Runs that are read together, and why others are not among them."""
 
-    data: str
-    length: int
-    num_classes: int
-    order_seed: int | None
-    sequence: tuple[int, str, str]
-    heldout: tuple[str, str] | None
+    runs: list[Run]
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+    """For each reason the directories."""
 
     @classmethod
-    def of(cls, record: Record, *, heldout: bool) -> "_About":
-        held = record.data["heldout"] if heldout and record.heldout is not None else None
-        return cls(
-            record.data["name"],
-            record.length,
-            record.num_classes,
-            record.seeds["order_seed"],
-            sequence_of(record),
-            None if held is None else (held["labels"], held.get("examples") or held["inputs"]),
-        )
+    def of(cls, records: Sequence[Record]) -> "RunSet":
+        """Records that are in memory."""
+        names = short_names(records)
+        return cls([Run(name, each, codelength_of(each), each) for name, each in zip(names, records, strict=True)])
 
-    def is_another_order_of(self, other: "_About") -> bool:
-        same = (self.data, self.length, self.num_classes) == (other.data, other.length, other.num_classes)
-        return same and self.order_seed != other.order_seed
+    @classmethod
+    def find(
+        cls, runs: Source | Iterable[Source], needs: Needs, kept: Callable[[Record], Record] | None = None
+    ) -> "RunSet":
+        """Records, run directories, and the runs in folders, each once.
 
-    def __str__(self) -> str:
-        return f"{self.length:,} labels of {self.data} (fingerprint {self.sequence[2][:8]})"
+        A run that is named is wanted: what is wrong with it is an error. From a folder, those that cannot be read, that
+        lack what is needed (the pruned trials of a sweep), or that are in another order than most are left out.
+
+        Args:
+            kept: what is kept of a record in memory; default: its facts and the lengths of its arrays.
+
+        Raises:
+            PreqError: for a directory without a run, a named run that will not do, or if nothing is left.
+        """
+        found: list[tuple[Record, float, Record | Path, bool]] = []
+        left_out: dict[str, list[str]] = {}
+        for source, is_named in _sources(runs):
+            try:
+                record = source if isinstance(source, Record) else load(source)
+                reason = needs.lacking(record, is_named=is_named)
+            except PreqError as error:
+                if is_named:
+                    raise
+                reason = f"that cannot be read ({error})"
+            if reason is None:
+                found.append(((kept or outline)(record), codelength_of(record), source, is_named))
+            elif is_named:
+                raise PreqError(f"{name_of(record)} is a run {reason}; leave it out")
+            else:
+                left_out.setdefault(reason, []).append(str(source))
+        if not found:
+            told = "; ".join(f"{len(paths):,} {reason}" for reason, paths in left_out.items()) or "none was named"
+            can_wait = not needs.whole and any(reason.startswith("not finished") for reason in left_out)
+            hint = "none has kept a label yet" if needs.prefix else "--prefix compares the labels that all have coded"
+            raise PreqError(f"there is no run to show: {told}" + f"; {hint}" * can_wait)
+        shown = _in_one_order(found, left_out)
+        names = short_names([record for record, *_ in shown])
+        return cls([Run(name, *each[:3]) for name, each in zip(names, shown, strict=True)], left_out)
+
+    @property
+    def notes(self) -> list[str]:
+        """A line for each reason why runs were left out."""
+        return [f"left out {counted(len(each), 'run')} {why}: {listed(each)}" for why, each in self.left_out.items()]
+
+    @property
+    def records(self) -> list[Record]:
+        """What is in memory of each run."""
+        return [run.record for run in self.runs]
+
+    def warn(self, stacklevel: int = 3) -> None:
+        """Say what was left out."""
+        for note in self.notes:
+            warnings.warn(note, PreqWarning, stacklevel=stacklevel)
+
+    def common_length(self, *, prefix: bool) -> int:
+        """Labels that every run has coded but those that diverged, whose codes are infinite from there on."""
+        going = [run.record for run in self.runs if not math.isinf(run.codelength)]
+        going = going or [max(self.records, key=lambda record: len(record.nats))]
+        shortest = min(going, key=lambda record: len(record.nats))
+        if not len(shortest.nats):
+            raise PreqError(f"{name_of(shortest)} has {KEPT_NOTHING}; leave it out")
+        if not prefix:
+            for record in going:
+                require_comparable(record, shortest)
+        return len(shortest.nats)
+
+    def cut(self, length: int) -> "RunSet":
+        """The same runs up to the label `length`."""
+        return replace(self, runs=[run.cut(length) for run in self.runs])
+
+    def groups(self, *, each_seed: bool = False, as_long: bool = False) -> list[SeedGroup]:
+        """Seeds together, or each run by itself; with `as_long` apart where they stopped at different labels."""
+        records = self.records
+        groups = [[number] for number in range(len(records))] if each_seed else grouped(records)
+        if as_long:
+            groups = [
+                [number for number in group if len(records[number].nats) == length]
+                for group in groups
+                for length in dict.fromkeys(len(records[number].nats) for number in group)
+            ]
+        run_names, names = group_names(records, groups)
+        runs = [replace(run, name=name) for run, name in zip(self.runs, run_names, strict=True)]
+        return [
+            SeedGroup(name=name, members=tuple(runs[number] for number in group))
+            for name, group in zip(names, groups, strict=True)
+        ]
 
 
-def _alike(runs: list[tuple[Point, _About]], left_out: dict[str, list[str]]) -> list[Point]:
-    """The runs on the most frequent sequence; those in another order are left out, other data is refused."""
-    most = Counter(about.sequence for _, about in runs).most_common(1)[0][0]
-    reference, common = next((point, about) for point, about in runs if about.sequence == most)
-    points: list[Point] = []
-    evaluated: dict[tuple[str, str], str] = {}
-    for point, about in runs:
-        if about.sequence == most:
-            points.append(point)
-            if about.heldout is not None:
-                evaluated.setdefault(about.heldout, point.directory)
-        elif about.is_another_order_of(common):
-            left_out.setdefault(f"in another order than most (order seed {common.order_seed})", []).append(
-                point.directory
-            )
+def _sources(runs: Source | Iterable[Source]) -> list[tuple[Record | Path, bool]]:
+    """Each record and each run directory once, and whether it was named itself."""
+    found: dict[Path | int, tuple[Record | Path, bool]] = {}
+    for run in [runs] if isinstance(runs, Record | str | Path) else runs:
+        if isinstance(run, Record):
+            found.setdefault(id(run), (run, True))
+            continue
+        if not isinstance(run, str | Path):
+            raise PreqError(f"runs are records or directories of runs, got {type(run).__name__}")
+        is_named = (Path(run) / RECORD_FILE).is_file()
+        for path in find_runs([run]):
+            if is_named or path.resolve() not in found:
+                found[path.resolve()] = (path, is_named)
+    return list(found.values())
+
+
+def _in_one_order(
+    found: list[tuple[Record, float, Record | Path, bool]], left_out: dict[str, list[str]]
+) -> list[tuple[Record, float, Record | Path, bool]]:
+    """Without the runs of folders that are about the same data in another order than most."""
+    most = Counter(sequence_of(record) for record, *_ in found).most_common(1)[0][0]
+    common = next(record for record, *_ in found if sequence_of(record) == most)
+
+    def is_another_order(record: Record) -> bool:
+        mine, other = ((r.data["name"], r.length, r.num_classes) for r in (record, common))
+        is_shuffled = record.seeds["order_seed"] != common.seeds["order_seed"]
+        return sequence_of(record) != most and mine == other and is_shuffled
+
+    shown = []
+    for each in found:
+        record, _, source, is_named = each
+        if is_another_order(record) and not is_named:
+            reason = f"in another order than most (order seed {common.seeds['order_seed']})"
+            left_out.setdefault(reason, []).append(str(source))
         else:
-            raise PreqError(
-                f"{point.directory} is about {about}, {reference.directory} about {common}; "
-                "show runs on the same data and length"
-            )
-    if len(evaluated) > 1:
-        one, other = list(evaluated.values())[:2]
-        raise PreqError(f"{one} and {other} were evaluated on different held-out data; show one of them at a time")
-    return points
-
-
-def _why_not(record: Record, *, heldout: bool) -> str | None:
-    if record.status != "finished":
-        return "that diverged" if record.status == "diverged" else f"not finished ({record.status})"
-    if record.flops is None:
-        return "without FLOPs"
-    if not record.prequential and not heldout:
-        return "without a codelength (--heldout shows them)"
-    if not record.prequential and record.heldout is None:
-        return "without codelength and held-out error"
-    return None
-
-
-def _point(record: Record) -> Point:
-    assert record.flops is not None
-    own = {key: value for part in (record.method, record.recipe) for key, value in part.items() if key != "name"}
-    return Point(
-        directory=str(record.path),
-        data=record.data["name"],
-        length=record.length,
-        method=record.method["name"],
-        title=record.title,
-        model=record.model["name"],
-        flops=record.flops["code"],
-        nats=record.codelength,
-        heldout_flops=record.flops["code"] + record.flops["heldout"],
-        heldout_error=None if record.heldout is None else record.heldout["error_rate"],
-        settings={"width": record.model["width"], **record.seeds, **own},
-        conditioned_on=record.conditioned_on,
-        name=record.name,
-    )
+            shown.append(each)
+    return shown

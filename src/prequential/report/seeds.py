@@ -1,15 +1,79 @@
-"""Runs that differ in nothing but their seed, and what to call them together."""
+"""Runs, and groups of them that differ in nothing but their seed."""
 
 import json
-import re
-from collections import Counter
-from collections.abc import Sequence
-from itertools import takewhile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from prequential.report.names import short_names
-from prequential.runs.record import Record
+import numpy as np
 
-SEPARATORS = " -_./()="
+from prequential.runs.record import ARRAYS, PER_POSITION, PER_PREDICTION, Record, load
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a set."""
+
+    name: str
+    record: Record
+    """What is kept in memory; arrays may hold nothing, or be missing."""
+    codelength: float
+    """In nats; not a number where there is none."""
+    source: Record | Path
+    """The whole record, or where it is."""
+    num_labels: int | None = None
+    """The first labels, where only they count."""
+
+    def load(self) -> Record:
+        """The whole record; read again each time where it is on disk."""
+        record = self.source if isinstance(self.source, Record) else load(self.source)
+        return record if self.num_labels is None else cut(record, self.num_labels)
+
+    def cut(self, length: int) -> "Run":
+        """The run up to the label `length`."""
+        if len(self.record.nats) <= length:
+            return self
+        codelength = float(self.load().nats[:length].sum())
+        return replace(self, record=cut(self.record, length), codelength=codelength, num_labels=length)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SeedGroup:
+    """One or more runs that differ in nothing but their seed."""
+
+    name: str
+    members: tuple[Run, ...]
+    """In order of the seeds."""
+
+    @property
+    def runs(self) -> list[str]:
+        """The short names of its runs."""
+        return [run.name for run in self.members]
+
+    @property
+    def records(self) -> list[Record]:
+        """What is in memory of each run."""
+        return [run.record for run in self.members]
+
+    @property
+    def first(self) -> Record:
+        """What all of its runs share, and the seed of the first."""
+        return self.members[0].record
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seed of each run."""
+        return [record.seeds["seed"] for record in self.records]
+
+    @property
+    def codelength(self) -> float:
+        """The mean of the runs, in nats."""
+        return float(np.mean([run.codelength for run in self.members]))
+
+    def loaded(self) -> Iterator[Record]:
+        """The whole records, one after the other."""
+        return (run.load() for run in self.members)
 
 
 def setting_of(record: Record) -> str:
@@ -18,17 +82,20 @@ def setting_of(record: Record) -> str:
     Equal are data and its order, plan, method, recipe, model and precision. The fingerprint of a model is that of its
     initial weights, which the seed draws; where it ran and how long it took is no setting.
     """
-    facts = {
-        "method": record.method,
-        "recipe": record.recipe,
-        "model": {name: value for name, value in record.model.items() if name != "fingerprint"},
-        "data": record.data,
-        "seeds": {name: value for name, value in record.seeds.items() if name != "seed"},
-        "length": record.length,
-        "conditioned_on": record.conditioned_on,
-        "computed": [record.environment.get(name) for name in ("engine", "precision")],
-    }
+    facts = decided(record) | {"data": record.data, "length": record.length}
     return json.dumps(facts, sort_keys=True, default=str)
+
+
+def decided(record: Record) -> dict[str, dict[str, Any]]:
+    """Everything that was decided about a run but its data and its seed, part by part."""
+    return {
+        "model": {name: value for name, value in record.model.items() if name != "fingerprint"},
+        "method": record.method | ({"title": record.title} if record.method_title else {}),
+        "recipe": record.recipe,
+        "seeds": {name: value for name, value in record.seeds.items() if name != "seed"},
+        "predictions": {"conditioned_on": record.conditioned_on},
+        "computed": {name: record.environment.get(name) for name in ("engine", "precision")},
+    }
 
 
 def grouped(records: Sequence[Record]) -> list[list[int]]:
@@ -48,38 +115,34 @@ def grouped(records: Sequence[Record]) -> list[list[int]]:
     return groups
 
 
-def group_names(records: Sequence[Record], groups: Sequence[Sequence[int]]) -> tuple[list[str], list[str]]:
-    """The short names of all runs, and a name for each group: what its runs' names share, else its model's name."""
-    runs = short_names(records)
-    wanted: list[list[str]] = []
-    for group in groups:
-        own, record = [runs[number] for number in group], records[group[0]]
-        last = own[0] if len(own) == 1 else f"{own[0]} +{len(own) - 1}"
-        model = record.model["name"]
-        shared = [shared_part(own), model, f"{model} {record.method['name']}"] if len(own) > 1 else []
-        wanted.append([*(name for name in shared if name), last])
-    while True:
-        times = Counter(names[0] for names in wanted)
-        doubled = [names for names in wanted if times[names[0]] > 1 and len(names) > 1]
-        if not doubled:
-            return runs, [names[0] for names in wanted]
-        for names in doubled:
-            del names[0]
+def codelength_of(record: Record) -> float:
+    """The codelength in nats; not a number where there is none."""
+    return float("nan") if record.codelength is None else record.codelength
 
 
-def shared_part(names: Sequence[str]) -> str:
-    """What names begin with, else what they end with, in whole words and numbers; nothing if no letter is shared.
+def cut(record: Record, length: int) -> Record:
+    """The record of the first labels; what belongs to the whole run is not known of them."""
+    if len(record.nats) <= length:
+        return record
+    arrays = {name: getattr(record, name)[:length] for name in PER_POSITION}
+    kept = int(np.searchsorted(record.temperature_positions, length))
+    arrays |= {name: getattr(record, name)[:kept] for name in PER_PREDICTION}
+    return replace(record, **arrays, heldout=None, flops=None)
 
-    Example:
-        >>> shared_part(["mlp1-10", "mlp1-11"]), shared_part(["seed0/lenet", "seed1/lenet"]), shared_part(["07", "08"])
-        ('mlp1', 'lenet', '')
-    """
-    parts = [re.findall(r"\d+|[^\W\d]+|\W|_", name) for name in names]
-    for backwards in (False, True):
-        columns = zip(*(part[::-1] if backwards else part for part in parts), strict=False)
-        shared = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
-        text = "".join(shared[::-1] if backwards else shared).strip(SEPARATORS)
-        text = re.sub(rf"(^|[{re.escape(SEPARATORS)}])seed$", "", text).strip(SEPARATORS)
-        if re.search(r"[^\W\d_]", text):
-            return text
-    return ""
+
+def outline(record: Record) -> Record:
+    """The same facts and lengths, in no memory."""
+    empty: dict[str, Any] = {name: np.broadcast_to(np.nan, len(getattr(record, name))) for name in ARRAYS}
+    return replace(record, **empty)
+
+
+def slimmer() -> Callable[[Record], Record]:
+    """A function that keeps of a record what comparisons show, equal labels once, so that many fit into memory."""
+    first: dict[str, Record] = {}
+
+    def slim(record: Record) -> Record:
+        less = replace(record, uncalibrated_nats=np.zeros(0, np.float32), confidence=np.zeros(0, np.float32))
+        labels = first.setdefault(str(record.data["labels"]), less).labels
+        return replace(less, labels=labels) if np.array_equal(labels, less.labels) else less
+
+    return slim

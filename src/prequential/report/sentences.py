@@ -1,26 +1,18 @@
 """A comparison in plain language."""
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from prequential.report.compare_text import number, odds, p_text
+from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.entries import Entry, paired_test_of
+from prequential.report.text import counted, listed, number, odds, p_text, sentence
 
 if TYPE_CHECKING:
-    from prequential.report.compare import Comparison
+    from prequential.report.comparison import Comparison
 
 SIGNIFICANT = 0.05
 SAME = 0.05
 """Nats below which two codelengths are printed as the same number, near enough."""
-NAMED = 3
-"""Names that a sentence lists."""
-CODE_NAMES = {
-    "uniform": "uniform code",
-    "frequencies": "code of the label frequencies",
-    "previous": "code that looks at the previous label",
-}
-"""The codes that look at labels alone."""
 
 
 def sentences_of(comparison: "Comparison") -> list[str]:
@@ -40,22 +32,11 @@ def sentences_of(comparison: "Comparison") -> list[str]:
         cost = f"ln {len(entries):,} = {math.log(len(entries)):.2f} nats"
         said.append(f"Choosing the best of {len(entries):,} settings afterwards costs {cost} more.")
     if comparison.uncoded:
-        names = listed([setting.name for setting in comparison.uncoded])
+        names = listed([group.name for group in comparison.uncoded])
         said.append(f"Without a codelength, so that only held-out figures are shown: {names}.")
     if comparison.length < comparison.sequence_length and is_finite:
         said.insert(0, f"Only the first {comparison.length:,} of {comparison.sequence_length:,} labels are compared.")
-    return [*said, *(f"{note[:1].upper()}{note[1:]}." for note in comparison.notes)]
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names on one line, and how many more there are.
-
-    Example:
-        >>> listed(["a", "b", "c", "d", "e"])
-        'a, b, c and 2 more'
-    """
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    return [*said, *map(sentence, comparison.notes)]
 
 
 def _lost(entry: Entry) -> str:
@@ -71,7 +52,7 @@ def _of_pair(best: Entry, second: Entry) -> str:
     said = f"{best.name} needs {number(second.difference)} nats less than {second.name}, odds {odds(second.log_odds)}"
     if best.leads_from is None or best.early_share is None:
         return f"{said}."
-    share = f"{100 * best.early_share:.0f} % of its advantage was earned in the first 10 % of the data"
+    share = f"{number(100 * best.early_share, '.0f')} % of its advantage was earned in the first 10 % of the data"
     if best.early_share < -0.005:
         share = "it was behind after the first 10 % of the data"
     return f"{said}; it leads from position {best.leads_from:,} on; {share}."
@@ -83,9 +64,9 @@ def _of_seeds(best: Entry, second: Entry) -> str:
         if math.isinf(second.nats):
             return "A code is infinite: no test."
         each = len(best.runs) == len(second.runs) == 1
-        seeds = "One seed each" if each else f"{shared} shared seed{'s' * (shared != 1)}"
+        seeds = "One seed each" if each else counted(shared, "shared seed")
         return f"{seeds}: whether other seeds would say the same is not tested."
-    test = paired_test_of(best.records, second.records)
+    test = paired_test_of(best, second)
     assert test is not None
     differ = "these seeds alone do not show that the settings differ"
     if test.p_value < SIGNIFICANT:
@@ -100,7 +81,7 @@ def _of_simple_codes(comparison: "Comparison") -> str:
     name = min(comparison.simple, key=lambda name: comparison.simple[name])
     nats, number_of = comparison.simple[name], len(comparison.entries)
     beaten = sum(entry.nats >= nats for entry in comparison.entries)
-    code = f"{CODE_NAMES[name]} with {number(nats)} nats"
+    code = f"{SIMPLE_CODES[name].phrase} with {number(nats)} nats"
     if not beaten:
         who = "All beat" if number_of > 1 else f"{comparison.best.name} beats"
         return f"{who} the simple codes; the best of these is the {code}."

@@ -1,8 +1,8 @@
 """Where runs stand, read from their directories again and again: running, over, or dead."""
 
+import json
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -13,15 +13,17 @@ import numpy as np
 
 from prequential.errors import PreqError
 from prequential.files import read_array
+from prequential.methods.minibatch import MiniBatches
 from prequential.methods.rebuild import method_from_settings
 from prequential.plan import Plan
 from prequential.report.sums import Sums
-from prequential.runs.live import DIED, Standing, is_locked, read_standing, status_of
+from prequential.runs.live import DIED, Standing, read_standing, status_of
 from prequential.runs.record import OVER, RECORD_FILE, read_facts
 
 SPARK_WINDOWS = 8
 MOST_POSITIONS_COUNTED = 200_000
 """Longer plans are not counted for an estimate of the time left: it would take seconds."""
+UNKNOWN = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,15 @@ class Row:
     """Nats per label in equal pieces of the second half of what is coded."""
     regret: float | None = None
     """Nats behind the best at the same position; None where there is nothing to compare with."""
+    name: str = ""
+    """As much of its path as tells it from others."""
+    nothing: str = ""
+    """What stands in a cell of which nothing is known."""
+
+    @property
+    def nats_per_label(self) -> float | None:
+        """The mean loss so far, where it is finite."""
+        return None if self.nats is None or math.isinf(self.nats) else self.nats / self.position
 
     @property
     def is_going(self) -> bool:
@@ -68,7 +79,7 @@ class RunReader:
         self._mark: tuple[int, int] | None = None
         self._facts: dict[str, Any] = {}
         self._over: Row | None = None
-        self._seen: deque[tuple[float, int]] = deque(maxlen=16)
+        self._seen: deque[tuple[float, int, int]] = deque(maxlen=16)
 
     def read(self) -> Row:
         """Where the run stands.
@@ -80,11 +91,10 @@ class RunReader:
         if self._over is not None and not changed:
             return self._over
         status = self._facts["status"]
-        standing = None
-        if status not in OVER:
-            standing, status = read_standing(self.path), status_of(self.path, status)
-            if self._read_facts():  # it ended meanwhile
-                return self.read()
+        standing = None if status in OVER else read_standing(self.path)
+        status = status_of(self.path, status)
+        if status not in OVER and self._read_facts():  # it ended meanwhile
+            return self.read()
         row = self._row(status, standing if status in ("running", DIED) else None)
         self._over = row if status in OVER else None
         return row
@@ -142,76 +152,42 @@ class RunReader:
 
     def _speed(self, status: str, position: int, seconds: float, trained: int) -> tuple[Any, Any, float]:
         """Rate, seconds left and share done. What takes time is training, which methods spread differently."""
-        length, by_minibatch = self._facts["length"], str(self._facts["method"].get("name", "")).startswith("mi-")
         has_code = bool(self._facts.get("prequential", True))
-        total = None if status != "running" or by_minibatch else _trained_in_all(self._facts)
-        share = position / length if has_code else 1.0 if status == "finished" else trained / total if total else 0.0
+        total = _trained_in_all(self._facts) if status == "running" else None
+        share = position / self._facts["length"] if has_code else float(status == "finished")
+        if not has_code and total:
+            share = trained / total
         if status != "running":
             return (position / seconds if has_code and position and seconds else None), None, share
-        done, whole = (position, length) if by_minibatch else (trained, total)
-        if self._seen and (seconds, done) < self._seen[-1]:
+        seen = (seconds, position, trained)
+        if self._seen and seen < self._seen[-1]:
             self._seen.clear()
         if not self._seen or seconds > self._seen[-1][0]:
-            self._seen.append((seconds, done))
-        since, before = self._seen[0] if seconds - self._seen[0][0] >= 2.0 else (0.0, 0)
-        speed = (done - before) / (seconds - since) if seconds > since else 0.0
-        left = (whole - done) / speed if whole is not None and speed > 0 else None
-        rate = speed if by_minibatch or not has_code else position / seconds if seconds else 0.0
-        return rate or None, left, share
+            self._seen.append(seen)
+        since, labels, examples = self._seen[0] if seconds - self._seen[0][0] >= 2.0 else (0.0, 0, 0)
+        if seconds <= since:
+            return None, None, share
+        rate, speed = (position - labels) / (seconds - since), (trained - examples) / (seconds - since)
+        if total == UNKNOWN:  # only the labels tell how far it is
+            left = (self._facts["length"] - position) / rate if rate > 0 else None
+        else:
+            left = (total - trained) / speed if total is not None and speed > 0 else None
+        return (rate if has_code else speed) or None, left, share
 
 
 def _trained_in_all(facts: dict[str, Any]) -> int | None:
-    """Examples that the whole plan trains on; None where it is not known, or would take long to count."""
-    if facts["length"] > MOST_POSITIONS_COUNTED:
-        return None
-    seeds, heldout = facts.get("seeds", {}), facts["data"].get("heldout") is not None
-    settings = tuple(sorted((name, _hashable(value)) for name, value in facts["method"].items()))
-    return _count(settings, facts["length"], seeds.get("plan_seed", 0), heldout)
-
-
-def _hashable(value: Any) -> Any:
-    if isinstance(value, dict):
-        return ("dict", *sorted(value.items()))
-    return ("list", *value) if isinstance(value, list) else value
+    """Examples that the whole plan trains on; UNKNOWN of a method that is not here, None if counting takes long."""
+    has_heldout = facts["data"].get("heldout") is not None
+    return _count(json.dumps(facts["method"]), facts["length"], facts["seeds"].get("plan_seed", 0), has_heldout)
 
 
 @lru_cache(maxsize=64)
-def _count(settings: tuple[Any, ...], length: int, plan_seed: int, heldout: bool) -> int | None:
-    def plain(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return dict(value[1:]) if value[0] == "dict" else list(value[1:])
-        return value
-
+def _count(settings: str, length: int, plan_seed: int, heldout: bool) -> int | None:
     try:
-        method = method_from_settings({name: plain(value) for name, value in settings})
+        method = method_from_settings(json.loads(settings))
     except PreqError:
-        return None
-    return Plan(method, length, plan_seed, heldout=heldout).counts().trained_examples
-
-
-def look(directories: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """The runs at or below the directories, and what is locked there without being a run: a sweep, or a run that has
-    not written anything yet."""
-    runs: dict[Path, Path] = {}
-    locked: dict[Path, Path] = {}
-    for directory in directories:
-        for path, is_run in _below(directory):
-            if is_run:
-                runs.setdefault(path.resolve(), path)
-            elif is_locked(path):
-                locked.setdefault(path.resolve(), path)
-    return list(runs.values()), list(locked.values())
-
-
-def _below(directory: Path) -> Iterator[tuple[Path, bool]]:
-    if (directory / RECORD_FILE).is_file():
-        yield directory, True
-        return
-    yield directory, False
-    try:
-        children = sorted(child for child in directory.iterdir() if child.is_dir() and not child.name.startswith("."))
-    except OSError:
-        return
-    for child in children:
-        if not child.is_symlink() or (child / RECORD_FILE).is_file():  # links to folders may go round in circles
-            yield from _below(child)
+        return UNKNOWN
+    if isinstance(method, MiniBatches):  # as much for each label, but for a few extra steps in the beginning
+        return length * (method.replays_per_label + 1)
+    is_short = length <= MOST_POSITIONS_COUNTED
+    return Plan(method, length, plan_seed, heldout=heldout).counts().trained_examples if is_short else None

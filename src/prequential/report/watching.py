@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prequential.errors import PreqError
+from prequential.report.finding import find_work, require_runs
 from prequential.report.names import printable, shortest
-from prequential.report.standings import Row, RunReader, look
+from prequential.report.standings import Row, RunReader
 from prequential.report.sums import Sums
 from prequential.runs.live import DIED
 
@@ -20,8 +21,7 @@ RESUMABLE = (DIED, "stopped", "failed")
 class Group:
     """Runs about the same sequence, which can be compared: those that run first, then the best."""
 
-    rows: list[tuple[str, Row]]
-    """Each with its short name."""
+    rows: list[Row]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Snapshot:
     @property
     def rows(self) -> list[tuple[str, Row]]:
         """All runs, with their short names."""
-        return [row for group in self.groups for row in group.rows]
+        return [(row.name, row) for group in self.groups for row in group.rows]
 
     @property
     def is_over(self) -> bool:
@@ -56,17 +56,12 @@ class Watcher:
         self._directories = [Path(directory) for directory in directories]
         self._readers: dict[Path, RunReader] = {}
         for directory in self._directories:
-            if not directory.is_dir():
-                raise PreqError(f"{directory} is no directory; name one that preq run or preq sweep wrote with --out")
-            runs, locked = look([directory])
-            if not runs and not locked:
-                raise PreqError(
-                    f"{directory} holds no run; name a directory that preq run or preq sweep wrote with --out"
-                )
+            runs, locked = find_work([directory])
+            require_runs(directory, runs + locked)
 
     def snapshot(self) -> Snapshot:
         """Where the runs stand now."""
-        paths, locked = look(self._directories)
+        paths, locked = find_work(self._directories)
         names = dict(zip(paths, shortest([str(path) for path in paths]), strict=True))
         self._readers = {path: self._readers.get(path) or RunReader(path) for path in paths}
         unreadable: dict[str, str] = {}
@@ -74,15 +69,12 @@ class Watcher:
         for path, reader in self._readers.items():
             try:
                 row = reader.read()
+                row = replace(row, name=printable(row.facts.get("name") or "") or names[path])
                 groups.setdefault(row.sequence, []).append(row)
             except (PreqError, KeyError, TypeError, ValueError, AttributeError) as error:
                 unreadable[names[path]] = str(error) if isinstance(error, PreqError) else f"{path} is damaged"
-        found = []
-        for rows in groups.values():
-            judged = self._with_regret(rows)
-            named = [(printable(str(row.facts.get("name") or "")) or names[row.path], row) for row in judged]
-            found.append(Group(sorted(named, key=lambda each: _rank(*each))))
-        found.sort(key=lambda group: not any(row.is_going for _, row in group.rows))
+        found = [Group(sorted(self._with_regret(rows), key=_rank)) for rows in groups.values()]
+        found.sort(key=lambda group: not any(row.is_going for row in group.rows))
         return Snapshot(found, unreadable, len(locked))
 
     def _with_regret(self, rows: list[Row]) -> list[Row]:
@@ -111,8 +103,8 @@ def regrets(runs: Sequence[tuple[int, Sums]]) -> list[float | None]:
     return found
 
 
-def _rank(name: str, row: Row) -> tuple[object, ...]:
+def _rank(row: Row) -> tuple[object, ...]:
     if row.is_going:
-        return 0, 0, 0.0, name
+        return 0, 0, 0.0, row.name
     regret = math.inf if row.regret is None else row.regret
-    return 1, row.status != "finished", regret, row.nats or 0.0, name
+    return 1, row.status != "finished", regret, row.nats or 0.0, row.name

@@ -104,15 +104,15 @@ def is_going(directory: Path, standing: Standing | None) -> bool:
     return False
 
 
-def status_of(directory: Path, recorded: str) -> str:
+def status_of(directory: Path | None, recorded: str) -> str:
     """How a run stands now: "finished", "diverged", "pruned", "stopped", "failed", "running" or "died".
 
     Args:
-        directory: of the run.
+        directory: of the run, if it has one.
         recorded: the status that its record has. A process cannot write that it was killed, so "running" may be untrue;
             and a run that is resumed keeps an earlier status until its first checkpoint.
     """
-    if recorded in OVER:
+    if directory is None or recorded in OVER:
         return recorded
     if is_going(directory, read_standing(directory)):
         return "running"

@@ -1,6 +1,52 @@
 """One page that tells of many runs: a file that opens in any browser, without a server and without the internet."""
 
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from prequential.errors import PreqError
+from prequential.files import write_atomically, writing
+from prequential.report.comparison import compare
 from prequential.report.page.build import page_of
-from prequential.report.page.write import require_page_path, write_report
+from prequential.report.runs import Needs, RunSet
+from prequential.report.seeds import slimmer
+from prequential.runs.record import Record
 
 __all__ = ["page_of", "require_page_path", "write_report"]
+
+SUFFIXES = (".html", ".htm")
+
+
+def write_report(
+    runs: Record | str | Path | Iterable[Record | str | Path], path: str | Path, *, prefix: bool = False
+) -> Path:
+    """Write one self-contained page about runs: comparison, interactive plots, settings, data and environment.
+
+    Args:
+        runs: records, run directories, or folders of runs; all on the same data in the same order. Runs in folders
+            that are not finished (pruned trials of a sweep) or cannot be read are left out, with a warning; those
+            that are named are refused.
+        path: the page, a file that ends in .html. What is there is replaced.
+        prefix: compare only the labels that every run has coded, and take unfinished runs too.
+
+    Raises:
+        PreqError: if runs cannot be read or compared, or the page cannot be written.
+    """
+    path = Path(path)
+    require_page_path(path)
+    found = RunSet.find(runs, Needs(prefix=prefix), slimmer())
+    found.warn()
+    page = page_of(compare(found.records, prefix=prefix), found.notes)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, page.encode(errors="backslashreplace"))
+    return path
+
+
+def require_page_path(path: Path) -> None:
+    """Refuse a file that no page can be written to, before the work."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise PreqError(f"a report is a page, got '{path.name}'; end the name in .html")
+    above = next(parent for parent in path.absolute().parents if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK) or path.is_dir():
+        raise PreqError(f"the report {path} cannot be written; choose another place")

@@ -1,88 +1,126 @@
-"""A comparison as the text of a page."""
+"""A comparison as the text of a page. The markup is in the templates beside the page's scripts and its style."""
 
 import math
+import re
 import sys
 from collections.abc import Sequence
 from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
-from prequential.report.compare import Comparison
-from prequential.report.compare_text import number, odds
+from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of
+from prequential.report.comparison import Comparison
 from prequential.report.names import printable
-from prequential.report.page.card import data_card, environments
-from prequential.report.page.comparison import comparison_table
-from prequential.report.page.curves import data_of, thinned
-from prequential.report.page.markup import Markup, fill, join, tag, with_powers
-from prequential.report.page.settings import settings_table
-from prequential.report.thin import Thinned
+from prequential.report.page.curves import curves_of, data_of
+from prequential.report.page.facts import class_bars, data_card, environments_beside, settings_beside
+from prequential.report.reduction import Reduced
+from prequential.report.table import Column
+from prequential.report.text import NOTHING, counted, number, odds, sentence
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 SCRIPTS = ("curves.js", "scale.js", "chart.js", "cursor.js", "plots.js", "page.js", "tables.js")
+MOST_COLUMNS = 8
+"""Settings or environments that fit beside each other; more become rows."""
+MOST_RUNS = 8
+"""Names of runs that pointing at a row tells."""
+RUN_COLUMNS: list[Column[Any]] = [
+    Column("run", "", lambda each: each[1].name),
+    Column("setting", "", lambda each: each[0].name),
+    Column("seed", "", lambda each: each[1].record.seeds["seed"]),
+    Column("nats", "", lambda each: each[1].record.codelength, number),
+    Column("errors", "", lambda each: each[1].record.errors, "{:,d}".format),
+    Column("status", "", lambda each: each[1].record.status),
+    Column("directory", "", lambda each: each[1].record.path or "", lambda path: printable(str(path))),
+]
+"""Every run: which setting and seed it is, how it ended, where it lies."""
 
 
 def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
     """The whole page as HTML; the notes stand behind its summary. The same comparison always gives the same text."""
-    settings = [*comparison.entries, *comparison.uncoded]
-    records = [record for setting in settings for record in setting.records]
-    curves = thinned(comparison)
-    sentences = [*comparison.sentences(), *(f"{note[:1].upper()}{note[1:]}." for note in notes)]
-    heading = f"{comparison.data}: {_counted(len(settings), 'setting')}, {_counted(len(records), 'run')}"
-    about = f"{_counted(comparison.length, 'label')} of {comparison.num_classes:,} classes, coded one after the other"
-    parts: dict[str, str | Markup] = {
-        "title": f"{comparison.data}: prequential report",
-        "heading": heading if len(settings) < len(records) else f"{comparison.data}: {_counted(len(records), 'run')}",
-        "about": f"{about} · best: {comparison.best.name}",
-        "headline": headline(comparison),
-        "summary": tag("ul", *(tag("li", with_powers(sentence)) for sentence in sentences), class_="sentences"),
-        "comparison": comparison_table(comparison),
-        "precision": _precision(curves),
-        "settings": settings_table(settings),
-        "data": data_card(comparison),
-        "environment": environments(records),
-        "runs": runs_table(comparison),
-        "curves": data_of(comparison, curves),
-        "version": sys.modules["prequential"].__version__,  # an import would be an arrow upwards
-        "css": Markup(_file("page.css")),
-        "script": Markup("\n".join(map(_file, SCRIPTS))),
-    }
-    return fill(_file("page.html"), {name: join([part]) for name, part in parts.items()})
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # slow to import, needed only here
+    from markupsafe import Markup
+
+    templates = Environment(
+        loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    templates.filters["powers"] = with_powers
+    groups = [*comparison.entries, *comparison.uncoded]
+    records = [record for group in groups for record in group.records]
+    longest = max((r for entry in comparison.entries for r in entry.records), key=lambda r: len(r.nats))
+    settings = f"{counted(len(groups), 'setting')}, " if len(groups) < len(records) else ""
+    about = f"{counted(comparison.length, 'label')} of {comparison.num_classes:,} classes, coded one after the other"
+    columns, curves = columns_of(comparison), curves_of(comparison)
+    rows: list[Row] = [*comparison.entries, *code_rows_of(comparison), *comparison.uncoded]
+    classes_title, classes = class_bars(longest)
+    return templates.get_template("page.html").render(
+        comparison=comparison,
+        version=sys.modules["prequential"].__version__,  # an import would be an arrow upwards
+        heading=f"{comparison.data}: {settings}{counted(len(records), 'run')}",
+        about=f"{about} · best: {comparison.best.name}",
+        headline=headline(comparison),
+        sentences=[*comparison.sentences(), *map(sentence, notes)],
+        columns=columns,
+        rows=[_row(row, columns) for row in rows],
+        precision=_precision(curves),
+        settings=settings_beside(groups),
+        environments=environments_beside(records),
+        most_columns=MOST_COLUMNS,
+        missing=NOTHING,
+        card=data_card(comparison, longest),
+        classes_title=classes_title,
+        classes=classes,
+        num_runs=counted(len(records), "run"),
+        run_columns=RUN_COLUMNS,
+        runs=[(group, run) for group in groups for run in group.members],
+        curves=Markup(data_of(comparison, curves)),
+        scripts=SCRIPTS,
+        file=lambda name: Markup(_file(name)),
+    )
 
 
-def headline(comparison: Comparison) -> Markup:
-    """The few numbers that one looks for first."""
+def headline(comparison: Comparison) -> list[tuple[str, str, str]]:
+    """The few numbers that one looks for first: what they are, the number, its unit."""
     best, others = comparison.best, comparison.entries[1:]
     told = [("shortest code", best.name, ""), ("codelength", number(best.nats), "nats")]
     told.append(("per label", number(best.bits_per_label, ".3f"), "bits"))
     if others and math.isfinite(others[0].difference):
         told.append(("ahead of the next", number(others[0].difference), "nats"))
         told.append(("odds against it", odds(others[0].log_odds), ""))
-    cells = [
-        tag("div", tag("dt", name), tag("dd", with_powers(value), " ", tag("small", unit)))
-        for name, value, unit in told
-    ]
-    return tag("dl", *cells, class_="headline")
+    return told
 
 
-def runs_table(comparison: Comparison) -> Markup:
-    """Every run: which setting and seed it is, how it ended, where it lies."""
-    rows = []
-    for setting in [*comparison.entries, *comparison.uncoded]:
-        for name, record in zip(setting.runs, setting.records, strict=True):
-            cells = [
-                setting.name,
-                str(record.seeds["seed"]),
-                number(record.codelength),
-                number(record.errors, ",d"),
-                record.status,
-                "" if record.path is None else printable(str(record.path)),
-            ]
-            rows.append(tag("tr", tag("th", name, scope="row"), *(tag("td", cell) for cell in cells)))
-    heads = ("run", "setting", "seed", "nats", "errors", "status", "directory")
-    head = tag("thead", tag("tr", *(tag("th", head, scope="col") for head in heads)))
-    table = tag("table", head, tag("tbody", *rows), class_="runs")
-    box = tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Runs")
-    return tag("details", tag("summary", f"{_counted(len(rows), 'run')}, with seed, status and directory"), box)
+def with_powers(text: str) -> "Markup":
+    """Text whose powers of e are written as such.
+
+    Example:
+        >>> print(with_powers("a < b, odds e^1,204 : 1, e^−3.5"))
+        a &lt; b, odds e<sup>1,204</sup> : 1, e<sup>−3.5</sup>
+    """
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"\be\^(−?\d[\d,.]*\d|−?\d)", r"e<sup>\1</sup>", str(escape(text))))
 
 
-def _precision(curves: Thinned) -> str:
+def _row(row: Row, columns: Sequence[Column[Any]]) -> dict[str, Any]:
+    """A row of the comparison: its name, its runs, and for each cell the value to sort by and the text."""
+    is_code, runs = isinstance(row, CodeRow), row.runs
+    more = f" and {len(runs) - MOST_RUNS} more" if len(runs) > MOST_RUNS else ""
+    return {
+        "name": row.title if isinstance(row, CodeRow) else row.name,
+        "is_code": is_code,
+        "runs": ", ".join(runs[:MOST_RUNS]) + more,
+        "cells": [(_sort_key(column.value(row)), column.cell(row)) for column in columns[1:]],
+    }
+
+
+def _sort_key(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return ""
+    return ("Infinity" if value > 0 else "-Infinity") if math.isinf(value) else f"{value:.17g}"
+
+
+def _precision(curves: Reduced) -> str:
     kept = len(curves.kept) - 1
     if kept == curves.kept[-1]:
         return "Every label is drawn."
@@ -91,10 +129,6 @@ def _precision(curves: Thinned) -> str:
         f"Between them no codelength is more than {curves.error:,.2g} nats off the line; "
         "bends and jumps larger than that are kept."
     )
-
-
-def _counted(amount: int, what: str) -> str:
-    return f"{amount:,} {what}{'s' * (amount != 1)}"
 
 
 def _file(name: str) -> str:

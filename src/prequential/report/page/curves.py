@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.colours import COLOURS, DASHES
-from prequential.report.compare import SIMPLE_CODES, Comparison
-from prequential.report.page.markup import Markup
-from prequential.report.thin import Thinned, thin, totals_after
+from prequential.report.comparison import Comparison
+from prequential.report.reduction import Reduced, reduced, totals_after
 
-CODE_NAMES = {"uniform": "uniform code", "frequencies": "label frequencies", "previous": "previous label"}
-"""The codes that look at labels alone."""
 MOST_POSITIONS, FEWEST_POSITIONS = 4000, 800
 NUMBERS_IN_PAGE = 600_000
 """Codelengths that a page holds, as far as each run keeps enough: eleven bytes each."""
@@ -24,17 +22,19 @@ LINE_WIDTH = 2
 """Pixels of a line; dashes are told in line widths."""
 
 
-def thinned(comparison: Comparison) -> Thinned:
+def curves_of(comparison: Comparison) -> Reduced:
     """The codelengths of all runs, entry by entry, and behind them those of the simple codes."""
     records = [record for entry in comparison.entries for record in entry.records]
     most = min(max(NUMBERS_IN_PAGE // len(records), FEWEST_POSITIONS), MOST_POSITIONS)
-    curves = thin([record.nats for record in records], most)
+    curves = reduced([record.nats for record in records], most)
     longest = max(records, key=lambda record: len(record.nats))
-    simple = [totals_after(code(longest.labels, longest.num_classes), curves.kept) for code in SIMPLE_CODES.values()]
+    simple = [
+        totals_after(code.nats(longest.labels, longest.num_classes), curves.kept) for code in SIMPLE_CODES.values()
+    ]
     return replace(curves, totals=curves.totals + simple)
 
 
-def data_of(comparison: Comparison, curves: Thinned) -> Markup:
+def data_of(comparison: Comparison, curves: Reduced) -> str:
     """The data of the charts as JSON that can stand inside a script element."""
     num_runs = sum(len(entry.runs) for entry in comparison.entries)
     entries, next_run = [], 0
@@ -47,13 +47,14 @@ def data_of(comparison: Comparison, curves: Thinned) -> Markup:
         "curves": [packed(totals) for totals in curves.totals],
         "entries": entries,
         "codes": [
-            {"name": CODE_NAMES[name], "curve": num_runs + number} for number, name in enumerate(comparison.simple)
+            {"name": SIMPLE_CODES[name].title, "curve": num_runs + number}
+            for number, name in enumerate(comparison.simple)
         ],
         "linear": comparison.best.records[0].seeds["order_seed"] is None,  # a stream: late labels count as much
         "colours": COLOURS,
         "dashes": dashes(DASHES),
     }
-    return Markup(safe_json(content))
+    return safe_json(content)
 
 
 def packed(values: ArrayLike) -> str:

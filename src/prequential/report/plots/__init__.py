@@ -1,22 +1,18 @@
 """Pictures of runs: regret, loss, error, curve, calibration, replay and pareto. Reads records only. No torch."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from prequential.errors import PreqError, PreqWarning, unknown_name
-from prequential.report.pareto import plot_pareto
+from prequential.errors import PreqError, unknown_name
+from prequential.report.pareto import Front
 from prequential.report.picture import require_picture_path
 from prequential.report.plots.calibration import plot_calibration
-from prequential.report.plots.chosen import Setting, choose, settings_of_runs
-from prequential.report.plots.curves import plot_curves
-from prequential.report.plots.error import plot_error
-from prequential.report.plots.loss import plot_loss
-from prequential.report.plots.options import Options
-from prequential.report.plots.regret import plot_regret
+from prequential.report.plots.draw import Options
+from prequential.report.plots.front import plot_pareto
 from prequential.report.plots.replay import plot_replay
-from prequential.report.runs import gather
-from prequential.report.sentences import listed
+from prequential.report.plots.sequence import plot_curves, plot_error, plot_loss, plot_regret
+from prequential.report.runs import Needs, RunSet
+from prequential.report.seeds import SeedGroup
 from prequential.runs.record import Record
 
 KINDS = {
@@ -28,7 +24,7 @@ KINDS = {
     "replay": "which examples were replayed at which age, from the plan alone",
     "pareto": "codelength against FLOPs",
 }
-_DRAWN: dict[str, Callable[[Sequence[Setting], Path, Options], None]] = {
+_DRAWN: dict[str, Callable[[Sequence[SeedGroup], Path, Options], None]] = {
     "regret": plot_regret,
     "loss": plot_loss,
     "error": plot_error,
@@ -49,6 +45,7 @@ def plot(
     window: int | None = None,
     each_seed: bool = False,
     heldout: bool = False,
+    prefix: bool = False,
 ) -> Path:
     """Draw runs and write the picture as PNG, SVG or PDF, whichever the name ends in.
 
@@ -63,6 +60,7 @@ def plot(
             logarithmic axis, else a fiftieth of the sequence.
         each_seed: a line for each run, where seeds of one setting would become their mean with a band.
         heldout: for `pareto`, also the held-out error.
+        prefix: draw only the labels that every run has coded, and take unfinished runs of folders too.
 
     Raises:
         PreqError: for an unknown kind, a file that cannot be written, runs that cannot be compared, or without a
@@ -70,26 +68,29 @@ def plot(
     """
     if kind not in KINDS:
         raise unknown_name("kind of picture", kind, KINDS)
-    options = Options(reference=reference, axis=axis, window=window, each_seed=each_seed, heldout=heldout)
+    options = Options(
+        reference=reference, axis=axis, window=window, each_seed=each_seed, heldout=heldout, prefix=prefix
+    )
     options.require_use(kind)
     path = Path(path)
     require_picture_path(path)
     wanted = [runs] if isinstance(runs, Record | str | Path) else list(runs)
     if kind == "pareto":
-        return _plot_pareto(wanted, path, heldout=heldout)
+        return _plot_front(wanted, path, heldout=heldout)
     if kind == "regret" and (isinstance(reference, Record) or (reference is not None and Path(reference).is_dir())):
         wanted.append(reference)
-    settings = settings_of_runs(choose(wanted), each_seed=each_seed)
-    _DRAWN[kind](settings, path, options)
+    found = RunSet.find(wanted, Needs(code=True, finite=True, prefix=prefix))
+    found.warn()
+    if prefix:
+        found = found.cut(found.common_length(prefix=True))
+    groups = found.groups(each_seed=each_seed, as_long=True)
+    _DRAWN[kind](sorted(groups, key=lambda group: group.codelength), path, options)
     return path
 
 
-def _plot_pareto(runs: Sequence[Record | str | Path], path: Path, *, heldout: bool) -> Path:
-    places = [run.path if isinstance(run, Record) else run for run in runs]
-    if None in places:
+def _plot_front(runs: Sequence[Record | str | Path], path: Path, *, heldout: bool) -> Path:
+    if any(isinstance(run, Record) and run.path is None for run in runs):
         raise PreqError("pareto draws runs from their directories, got a record that was not saved; save it first")
-    gathered = gather([place for place in places if place is not None], heldout=heldout)
-    for reason, paths in gathered.left_out.items():
-        runs = f"{len(paths):,} run{'s' * (len(paths) != 1)}"
-        warnings.warn(f"left out {runs} {reason}: {listed(paths)}", PreqWarning, stacklevel=3)
-    return plot_pareto(gathered, path, heldout=heldout)
+    front = Front.find(runs, heldout=heldout)
+    front.runs.warn(stacklevel=4)
+    return plot_pareto(front, path, heldout=heldout)

@@ -8,17 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.errors import PreqError, unknown_name
-from prequential.measure import require_comparable
-from prequential.report.plots.chosen import Run, Setting
-from prequential.report.plots.lines import mean_nats
+from prequential.measure.comparable import require_comparable
+from prequential.measure.simple import SIMPLE_CODES
+from prequential.report.plots.lines import mean_of
+from prequential.report.seeds import Run, SeedGroup
 from prequential.runs.record import Record
-from prequential.targets.simple_codes import frequency_code, previous_label_code, uniform_code
-
-SIMPLE_CODES = {
-    "uniform": ("the uniform code", uniform_code),
-    "frequencies": ("the code of label frequencies", frequency_code),
-    "previous": ("the code of the previous label", previous_label_code),
-}
 
 
 @dataclass(frozen=True)
@@ -27,40 +21,40 @@ class Reference:
 
     name: str
     nats: NDArray[np.float64]
-    setting: Setting | None
+    group: SeedGroup | None
     """The line that it is; None for a simple code."""
 
 
-def find_reference(wanted: Record | str | Path | None, settings: Sequence[Setting]) -> Reference:
+def find_reference(wanted: Record | str | Path | None, groups: Sequence[SeedGroup]) -> Reference:
     """The line of that run or of that name, or a simple code; by default the best line, for a single run uniform.
 
     Raises:
         PreqError: if it is none of these, or the runs cannot be compared with it.
     """
-    if wanted is None and len(settings) == 1 and len(settings[0].runs) == 1:
+    if wanted is None and len(groups) == 1 and len(groups[0].members) == 1:
         wanted = "uniform"
-    setting = settings[0] if wanted is None else _line_of(wanted, settings)
-    for each in settings:
-        for run in each.runs:
-            require_comparable(run.outline, (setting or settings[0]).outline)
-    if setting is not None:
-        return Reference(setting.name, mean_nats(setting), setting)
+    group = groups[0] if wanted is None else _line_of(wanted, groups)
+    for each in groups:
+        for record in each.records:
+            require_comparable(record, (group or groups[0]).first)
+    if group is not None:
+        return Reference(group.name, mean_of(group), group)
     if wanted not in SIMPLE_CODES:
         if isinstance(wanted, Record):
             raise PreqError("the reference is none of the records to draw; give it among them")
-        raise unknown_name("reference", str(wanted), [*(setting.name for setting in settings), *SIMPLE_CODES])
-    name, code = SIMPLE_CODES[str(wanted)]
-    record = next(settings[0].records())
-    return Reference(name, code(record.labels, record.num_classes), None)
+        raise unknown_name("reference", str(wanted), [*(each.name for each in groups), *SIMPLE_CODES])
+    code, record = SIMPLE_CODES[str(wanted)], next(groups[0].loaded())
+    return Reference(f"the {code.phrase}", code.nats(record.labels, record.num_classes), None)
 
 
-def _line_of(wanted: Record | str | Path, settings: Sequence[Setting]) -> Setting | None:
-    by_place = (setting for setting in settings if any(_is(run, wanted) for run in setting.runs))
-    by_name = (setting for setting in settings if wanted in (setting.name, *(run.name for run in setting.runs)))
+def _line_of(wanted: Record | str | Path, groups: Sequence[SeedGroup]) -> SeedGroup | None:
+    by_place = (group for group in groups if any(_is(run, wanted) for run in group.members))
+    by_name = (group for group in groups if wanted in (group.name, *group.runs))
     return next(by_place, None) or next(by_name, None)
 
 
 def _is(run: Run, wanted: Record | str | Path) -> bool:
+    path = run.record.path
     if isinstance(wanted, Record):
-        return run.source is wanted or (wanted.path is not None and run.outline.path == wanted.path)
-    return run.outline.path is not None and run.outline.path.resolve() == Path(wanted).resolve()
+        return run.source is wanted or (wanted.path is not None and path == wanted.path)
+    return path is not None and path.resolve() == Path(wanted).resolve()

@@ -5,15 +5,13 @@ first time is new; every later time is a replay.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prequential.events import Indices, Predict, Train
-from prequential.methods import Method, ReplayBuffer, ReplayStreams
-from prequential.methods.chunks import Chunks
+from prequential.methods import Method
 from prequential.methods.minibatch import MiniBatches
 from prequential.plan import Plan
 
@@ -66,17 +64,15 @@ def count_ages(method: Method, length: int, seed: int) -> Ages:
     """The ages of all replays of a plan; of a sample of them where a plan of mini-batches is long.
 
     Example:
+        >>> from prequential.methods import ReplayStreams
         >>> ages = count_ages(ReplayStreams(num_streams=2, batch_size=4), length=64, seed=0)
         >>> int(ages.counts.sum()), ages.share
         (128, 1.0)
     """
     edges = age_edges(length)
-    if isinstance(method, Chunks):
-        return _count_epochs(method, length, seed, edges)
     if isinstance(method, MiniBatches) and _num_steps(method, length) > MOST_STEPS:
         return _count_pieces(method, length, seed, edges)
-    trained = trained_at(Plan(method, length, seed))
-    return _tally(edges, first_left_out(trained, length), _dot_step(length * _times_read(method)))
+    return _tally(edges, first_left_out(trained_at(Plan(method, length, seed)), length))
 
 
 def trained_at(plan: Plan) -> Iterator[Trained]:
@@ -119,29 +115,23 @@ def _together(trained: Iterator[Trained]) -> Iterator[tuple[Indices, Indices]]:
         yield joined()
 
 
-def _tally(edges: NDArray[np.int64], replays: Iterator[tuple[Indices, Indices]], step: int, share: float = 1.0) -> Ages:
+def _tally(edges: NDArray[np.int64], replays: Iterator[tuple[Indices, Indices]], share: float = 1.0) -> Ages:
+    """Count all replays, and keep every so many-th as a dot: an odd number, so that examples of a batch take turns."""
     counts = np.zeros(len(edges) - 1, np.int64)
-    dots, passed = [], 0
+    dots, passed, step = np.empty((0, 2), np.int64), 0, 1
     for revealed, positions in replays:
         counts += _in_bins(edges, revealed - positions)
         chosen = np.arange(-passed % step, len(positions), step)
-        dots.append(np.stack([revealed[chosen], positions[chosen]], axis=1))
+        dots = np.concatenate([dots, np.stack([revealed[chosen], positions[chosen]], axis=1)])
         passed += len(positions)
-    return Ages(edges, counts, share, np.concatenate([np.empty((0, 2), np.int64), *dots]), step)
+        while len(dots) > 3 * MOST_DOTS:
+            dots, step = dots[::3], 3 * step
+    rest = len(dots) // MOST_DOTS | 1
+    return Ages(edges, counts, share, dots[::rest], step * rest)
 
 
 def _in_bins(edges: NDArray[np.int64], ages: Indices) -> NDArray[np.int64]:
     return np.bincount(np.searchsorted(edges, ages, side="right") - 1, minlength=len(edges) - 1)
-
-
-def _count_epochs(method: Chunks, length: int, seed: int, edges: NDArray[np.int64]) -> Ages:
-    """Every epoch of a stage trains on the same positions: one is read and counted as often as there are epochs."""
-    large = max(method.batch_size, min(length, 1 << 12)) if method.batch_size > 1 else 1
-    shorter: Any = replace(method, epochs=1, batch_size=large)
-    once = Plan(shorter, length, seed)
-    every = _tally(edges, _together(trained_at(once)), _dot_step(2 * length))
-    again = _tally(edges, first_left_out(trained_at(once), length), 1)
-    return replace(every, counts=every.counts * (method.epochs - 1) + again.counts)
 
 
 def _count_pieces(method: MiniBatches, length: int, seed: int, edges: NDArray[np.int64]) -> Ages:
@@ -156,46 +146,30 @@ def _count_pieces(method: MiniBatches, length: int, seed: int, edges: NDArray[np
                 positions = replay(begin, end)
                 yield np.full(len(positions), end), positions
 
-    total = NUM_PIECES * size * method.replays_per_label
-    return _tally(edges, replays(), _dot_step(total), NUM_PIECES * size / length)
+    return _tally(edges, replays(), NUM_PIECES * size / length)
 
 
 def _num_steps(method: MiniBatches, length: int) -> int:
     return length * (method.replays_per_label + 1) // method.batch_size
 
 
-def _times_read(method: Method) -> int:
-    return method.replays_per_label if isinstance(method, MiniBatches) else 1
-
-
-def _dot_step(number: int) -> int:
-    """Every so many-th replay becomes a dot; odd, so that not always the same example of a batch does."""
-    return number // MOST_DOTS | 1
-
-
 def expected_ages(method: Method, length: int, edges: NDArray[np.int64]) -> NDArray[np.float64] | None:
-    """How many replays the method's own law puts into each bin: for MI/RS the age law, for MI/RB its buffer.
+    """How many replays the method's own law puts into each bin, where it has one that says it for every age.
 
     At each step the law is cut off at the oldest example there is. Streams follow it block by block, so bins inside a
     block of ages are only right in their sum. Extra steps while blocks grow are not counted.
     None for methods without such a law.
 
     Example:
+        >>> from prequential.methods import ReplayStreams
         >>> law = expected_ages(ReplayStreams(num_streams=2, batch_size=4), 64, age_edges(64))
         >>> round(float(law.sum()), 6)
         128.0
     """
     ages = np.arange(1, length + 1)
-    if isinstance(method, ReplayStreams):
-        weights = method.age_law.weights(ages)
-        frontiers = np.append(np.arange(method.unit, length, method.unit), length)
-    elif isinstance(method, ReplayBuffer):
-        weights = np.ones(length)
-        if method.capacity is not None and method.replacement == "fifo":
-            weights[method.capacity :] = 0
-        frontiers = np.array([end for _, end in method.time_steps(length)])
-    else:
+    if not isinstance(method, MiniBatches) or (weights := method.age_weights(ages)) is None:
         return None
+    frontiers = method.replay_frontiers(length)
     reads = np.diff(frontiers, prepend=0) * method.replays_per_label / np.cumsum(weights)[frontiers - 1]
     later = np.cumsum(reads[::-1])[::-1]  # for each step, what it and all later ones give to a unit of weight
     expected = weights * later[np.searchsorted(frontiers, ages)]

@@ -1,18 +1,73 @@
-"""Lines on axes: a few that are told apart by colour and dashes, many as a grey cloud behind the best."""
+"""What pictures along the sequence share: options, lines that are told apart, and the words around them."""
 
+import textwrap
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from prequential.report.axes import name_ends
-from prequential.report.colours import COLOURS, DASHES, FAINT
+from prequential.conditioning import difference
+from prequential.errors import PreqError, require_count, unknown_name
+from prequential.report.axes import literal, name_ends
+from prequential.report.colours import COLOURS, DASHES, FAINT, GREY
 from prequential.report.plots.lines import Line
+from prequential.report.seeds import SeedGroup
+from prequential.report.text import counted, sentence
+from prequential.runs.record import Record
 
+SCALES = ("log", "linear")
+ALONG_THE_SEQUENCE = ("regret", "loss", "error", "curve", "calibration")
+USED_BY = {
+    "reference": ("regret",),
+    "axis": ALONG_THE_SEQUENCE,
+    "window": ("regret", "loss", "error", "curve"),
+    "each_seed": ALONG_THE_SEQUENCE,
+    "heldout": ("pareto",),
+    "prefix": ALONG_THE_SEQUENCE,
+}
+"""The kinds of picture that each option says something about."""
 MOST_TOLD_APART = len(COLOURS)
 HIGHLIGHTED = 5
 """Lines in colour where there are too many to tell all of them apart."""
+MOST_NAMES = 3
+CHARACTERS_PER_INCH = 17
+"""Of a note, with some room."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What can be said about a picture besides its runs."""
+
+    reference: Record | str | Path | None = None
+    """What `regret` subtracts: a run, the name of a line, or uniform, frequencies, previous. Off: the shortest code."""
+    axis: str | None = None
+    """How positions are spaced: "log" or "linear". Off: logarithmic, for the given order of a stream linear."""
+    window: int | None = None
+    """Labels over which a rolling loss or error rate is averaged."""
+    each_seed: bool = False
+    """A line for each run, where seeds of one setting would become a mean with a band."""
+    heldout: bool = False
+    """In `pareto`, also the held-out error."""
+    prefix: bool = False
+    """Only the labels that every run has coded."""
+
+    def __post_init__(self) -> None:
+        if self.axis is not None and self.axis not in SCALES:
+            raise unknown_name("axis", self.axis, SCALES)
+        if self.window is not None:
+            require_count("window", self.window)
+
+    def require_use(self, kind: str) -> None:
+        """Refuse an option that would change nothing."""
+        for name, kinds in USED_BY.items():
+            if getattr(self, name) not in (None, False) and kind not in kinds:
+                raise PreqError(f"{kind} has no use for --{name.replace('_', '-')}; leave it out")
+
+    def scale(self, record: Record) -> str:
+        """How positions are spaced in a picture of this run."""
+        return self.axis or ("log" if record.seeds["order_seed"] is not None else "linear")
 
 
 def style(rank: int, number: int) -> dict[str, Any]:
@@ -31,15 +86,15 @@ def num_told_apart(number: int) -> int:
 def draw_lines(axes: Any, lines: Sequence[Line], *, steps: bool = False) -> None:
     """Draw lines, the best first; bands are one standard error to each side."""
     for rank, line in enumerate(lines):
-        look = style(rank, len(lines))
+        drawn = style(rank, len(lines))
         finite = np.where(np.isfinite(line.y), line.y, np.nan)
-        axes.plot(line.x, finite, **look, drawstyle="steps-post" if steps else "default")
+        axes.plot(line.x, finite, **drawn, drawstyle="steps-post" if steps else "default")
         if line.band is not None and rank < num_told_apart(len(lines)):
             low, high = finite - line.band, finite + line.band
-            axes.fill_between(line.x, low, high, color=look["color"], alpha=0.18, linewidth=0, zorder=1.4)
+            axes.fill_between(line.x, low, high, color=drawn["color"], alpha=0.18, linewidth=0, zorder=1.4)
 
 
-def name_lines(figure: Any, axes: Any, lines: Sequence[Line], texts: Sequence[str], *, what: str = "runs") -> None:
+def name_lines(figure: Any, axes: Any, lines: Sequence[Line], texts: Sequence[str]) -> None:
     """The texts at the ends of the lines that are told apart, and how many others there are."""
     shown = num_told_apart(len(lines))
     ends = [
@@ -48,7 +103,7 @@ def name_lines(figure: Any, axes: Any, lines: Sequence[Line], texts: Sequence[st
     ]
     others = [_last_finite(line) for line in lines[shown:]]
     if others:
-        ends.append((float(np.median(others)), f"{len(others):,} other {what}", FAINT, "solid"))
+        ends.append((float(np.median(others)), counted(len(others), "other run"), FAINT, "solid"))
     name_ends(figure, axes, ends)
 
 
@@ -78,3 +133,47 @@ def _top(line: Line) -> float:
     high = line.y if line.band is None else line.y + line.band
     finite = high[np.isfinite(high)]
     return float(finite.max()) if len(finite) else 0.0
+
+
+def title(figure: Any, groups: Sequence[SeedGroup]) -> None:
+    """Data and length above the picture, then model and method where all lines share it."""
+    records = [group.first for group in groups]
+    parts = [f"{records[0].data['name']}", counted(records[0].length, "label")]
+    models = dict.fromkeys(record.model["name"] for record in records)
+    methods = dict.fromkeys(record.title for record in records)
+    parts += [", ".join(models)] if len(models) == 1 else []
+    parts += [", ".join(methods)] if len(methods) <= MOST_NAMES else []
+    figure.suptitle(literal(" · ".join(parts)), fontsize=10)
+
+
+def band_note(groups: Sequence[SeedGroup]) -> str:
+    """What lines and bands are, where a line stands for several seeds.
+
+    Example:
+        >>> band_note([])
+        ''
+    """
+    numbers = sorted({len(group.members) for group in groups})
+    if not numbers or numbers[-1] == 1:
+        return ""
+    seeds = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+    return f"Lines: mean of {seeds} seeds; bands: ± one standard error of it."
+
+
+def prefix_note(groups: Sequence[SeedGroup], options: Options) -> str:
+    """That only a part of the labels is drawn."""
+    first = groups[0].first
+    drawn, whole = len(first.nats), first.length
+    return f"Only the first {drawn:,} of {whole:,} labels" if options.prefix and drawn < whole else ""
+
+
+def inputs_note(groups: Sequence[SeedGroup]) -> str:
+    """What codes were told, where that differs."""
+    return literal(difference((group.name, group.first.conditioned_on) for group in groups))
+
+
+def note(figure: Any, *remarks: str) -> None:
+    """What a reader must know, small, under the picture."""
+    if text := " ".join(filter(None, map(sentence, remarks))):
+        lines = textwrap.fill(text, int(figure.get_figwidth() * CHARACTERS_PER_INCH))
+        figure.supxlabel(lines, fontsize=7, color=GREY, x=0.01, ha="left")

@@ -6,17 +6,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.report.plots.chosen import Setting
-from prequential.report.plots.thinning import kept
-from prequential.report.plots.windows import windows
+from prequential.measure.comparable import total_difference
+from prequential.report.entries import mean_nats
+from prequential.report.reduction import kept
+from prequential.report.seeds import SeedGroup
 from prequential.runs.record import Record
 
 Curve = NDArray[np.float64]
+STEPS = 8
+"""A rolling window moves by this part of its size."""
+PER_DECADE = 10
+"""Windows that grow with the position: so many for each factor of ten."""
+FIRST_WINDOW = 8
 
 
 @dataclass(frozen=True)
 class Line:
-    """What is drawn for one setting, thinned out."""
+    """What is drawn for one setting, at as few points as tell it."""
 
     name: str
     x: Curve
@@ -42,34 +48,46 @@ def standard_error(values: NDArray[np.float64]) -> Curve:
         return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
 
 
-def mean_nats(setting: Setting) -> Curve:
+def mean_of(group: SeedGroup) -> Curve:
     """The mean over the seeds of what each label cost."""
-    total = np.zeros(len(setting.outline.nats))
-    for record in setting.records():
-        total += record.nats
-    return total / len(setting.runs)
+    return mean_nats(group.loaded(), len(group.first.nats))
 
 
-def cumulative_lines(settings: Sequence[Setting], scale: str) -> list[Line]:
+def cumulative_lines(groups: Sequence[SeedGroup], scale: str) -> list[Line]:
     """The codelength after each label, in nats."""
-    return [_line(setting, np.cumsum(mean_nats(setting)), np.cumsum, scale) for setting in settings]
+    return [_line(group, np.cumsum(mean_of(group)), lambda r: np.cumsum(r.nats), scale) for group in groups]
 
 
-def regret_lines(settings: Sequence[Setting], base: Curve, scale: str) -> list[Line]:
+def regret_lines(groups: Sequence[SeedGroup], base: Curve, scale: str) -> list[Line]:
     """codelength − codelength of a reference after each label, in nats; `base` is what each label costs there."""
-
-    def regret(nats: Curve) -> Curve:
-        same = nats == base  # also where both are infinite
-        return np.cumsum(np.where(same, 0.0, nats - np.where(same, 0.0, base)))
-
-    return [_line(setting, regret(mean_nats(setting)), regret, scale) for setting in settings]
+    return [
+        _line(group, total_difference(mean_of(group), base), lambda r: total_difference(r.nats, base), scale)
+        for group in groups
+    ]
 
 
-def _line(setting: Setting, mean: Curve, curve: Callable[[Curve], Curve], scale: str) -> Line:
-    """The thinned mean; the seeds are read again for the band, one at a time."""
+def saved_lines(groups: Sequence[SeedGroup], scale: str) -> list[Line]:
+    """What the temperature saved up to each label: uncalibrated − calibrated, in nats."""
+
+    def mean(group: SeedGroup) -> Curve:
+        total = np.zeros(len(group.first.nats))
+        for record in group.loaded():
+            total += nats_saved(record) / len(group.members)
+        return total
+
+    return [_line(group, mean(group), nats_saved, scale) for group in groups]
+
+
+def nats_saved(record: Record) -> Curve:
+    """What the temperature saved up to each label. A label that neither could code saves nothing."""
+    return total_difference(record.uncalibrated_nats.astype(np.float64), record.nats)
+
+
+def _line(group: SeedGroup, mean: Curve, curve: Callable[[Record], Curve], scale: str) -> Line:
+    """The mean at few points; the seeds are read again for the band, one at a time."""
     points = kept(mean, scale)
-    each = [curve(record.nats)[points] for record in setting.records()] if len(setting.runs) > 1 else []
-    return Line(setting.name, places_of(points), mean[points], standard_error(np.stack(each)) if each else None)
+    each = [curve(record)[points] for record in group.loaded()] if len(group.members) > 1 else []
+    return Line(group.name, places_of(points), mean[points], standard_error(np.stack(each)) if each else None)
 
 
 def places_of(points: NDArray[np.int64]) -> Curve:
@@ -77,26 +95,94 @@ def places_of(points: NDArray[np.int64]) -> Curve:
     return points.astype(np.float64) + 1
 
 
-def loss_lines(settings: Iterable[Setting], scale: str, size: int | None) -> list[Line]:
+def loss_lines(groups: Iterable[SeedGroup], scale: str, size: int | None) -> list[Line]:
     """The smoothed next-step loss in nats per label."""
-    return _smoothed(settings, scale, size, lambda record: record.nats)
+    return _smoothed(groups, scale, size, lambda record: record.nats)
 
 
-def error_lines(settings: Iterable[Setting], scale: str, size: int | None) -> list[Line]:
+def error_lines(groups: Iterable[SeedGroup], scale: str, size: int | None) -> list[Line]:
     """The smoothed next-step error rate in percent: labels that were not the most probable class when predicted."""
-    return _smoothed(settings, scale, size, lambda record: 100.0 * (record.labels != record.predicted))
+    return _smoothed(groups, scale, size, lambda record: 100.0 * (record.labels != record.predicted))
 
 
 def _smoothed(
-    settings: Iterable[Setting], scale: str, size: int | None, values: Callable[[Record], Curve]
+    groups: Iterable[SeedGroup], scale: str, size: int | None, values: Callable[[Record], Curve]
 ) -> list[Line]:
     """Means over windows of what each label has, for each setting the mean of its seeds."""
     lines = []
-    for setting in settings:
-        spans = windows(len(setting.outline.nats), scale, size)
-        each = np.stack([spans.means(values(record)) for record in setting.records()])
+    for group in groups:
+        spans = windows(len(group.first.nats), scale, size)
+        each = np.stack([spans.means(values(record)) for record in group.loaded()])
         mean = each.mean(axis=0)
         points = kept(mean)
         band = standard_error(each[:, points]) if len(each) > 1 else None
-        lines.append(Line(setting.name, spans.centres[points], mean[points], band))
+        lines.append(Line(group.name, spans.centres[points], mean[points], band))
     return lines
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Spans of positions, half-open; `text` says what they are."""
+
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+    text: str
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Labels in each."""
+        return self.stops - self.starts
+
+    @property
+    def centres(self) -> NDArray[np.float64]:
+        """The middle of each, for labels that are counted from 1."""
+        return (self.starts + self.stops + 1) / 2
+
+    def means(self, nats: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The mean of the values in each."""
+        total = np.concatenate([[0.0], np.cumsum(nats)])
+        with np.errstate(invalid="ignore"):  # behind a label of probability 0 there is no loss
+            return np.asarray((total[self.stops] - total[self.starts]) / self.sizes)
+
+
+def growing_windows(length: int) -> Windows:
+    """Windows next to each other that grow with the position, as a logarithmic axis wants them.
+
+    They cover the sequence once: sizes times means add up to the codelength.
+
+    Example:
+        >>> growing_windows(20).starts.tolist()
+        [0, 8, 10, 13, 16]
+    """
+    num = max(round(PER_DECADE * np.log10(max(length / FIRST_WINDOW, 1))), 1)
+    edges = np.rint(np.geomspace(min(FIRST_WINDOW, length), length, num + 1)).astype(np.int64)
+    edges = np.unique(np.concatenate([[0], edges]))
+    return Windows(edges[:-1], edges[1:], "mean over windows that grow with the position")
+
+
+def rolling_windows(length: int, size: int) -> Windows:
+    """Windows of one size, each an eighth of it further on; the last one ends at the end.
+
+    Where the size is a multiple of eight, every eighth of them lie next to each other: their sums add up to the
+    codelength of what they cover.
+
+    Example:
+        >>> rolling_windows(20, 8).starts.tolist()
+        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+    """
+    size = min(size, length)
+    step = max(size // STEPS, 1)
+    starts = np.unique(np.append(np.arange(0, length - size + 1, step), length - size))
+    return Windows(starts, starts + size, f"rolling mean of {size:,} labels")
+
+
+def windows(length: int, scale: str, size: int | None) -> Windows:
+    """Rolling windows of the given size; without one, growing windows or a fiftieth of the sequence.
+
+    Of a short sequence that would be few labels: there it is up to an eighth, at most 200.
+    """
+    if size is None and scale == "log":
+        return growing_windows(length)
+    if size is None:
+        size = max(length // 50, min(length // 8, 200), STEPS) // STEPS * STEPS
+    return rolling_windows(length, size)

@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.errors import PreqError, PreqWarning
-from prequential.methods import Method, ReplayBuffer, ReplayStreams
-from prequential.methods.chunks import Chunks
+from prequential.methods import Method
 from prequential.methods.rebuild import method_from_settings
 from prequential.report.axes import finish, literal
 from prequential.report.colours import COLOURS, DASHES, GREY
+from prequential.report.names import MAIN_SETTINGS, method_title
 from prequential.report.picture import picture
 from prequential.report.plots.ages import NUM_PIECES, Ages, count_ages, expected_ages
 from prequential.report.plots.calibration import MARKS
-from prequential.report.plots.chosen import Setting
-from prequential.report.plots.options import Options
-from prequential.report.plots.words import note
+from prequential.report.plots.draw import Options, note
+from prequential.report.seeds import SeedGroup
+from prequential.report.text import listed
+from prequential.settings import settings_of
 
 MOST_PLANS = 5
 MOST_DOT_PANELS = 3
@@ -38,34 +39,44 @@ class Replayed:
     """The density that the method's own law gives."""
 
 
-def plot_replay(settings: Sequence[Setting], path: Path, options: Options) -> None:
+def plot_replay(groups: Sequence[SeedGroup], path: Path, options: Options) -> None:
     """Left what was replayed when, a panel for each plan; right how often which age was replayed."""
-    plans = replayed(settings)
+    plans = replayed(groups)
     dotted = plans[:MOST_DOT_PANELS]
     with picture(path, 2.5 * len(dotted) + 5.2, 3.6) as figure:
         *panels, last = figure.subplots(1, len(dotted) + 1, width_ratios=[1] * len(dotted) + [1.5])
         for rank, (axes, plan) in enumerate(zip(panels, dotted, strict=True)):
             _draw_dots(axes, plan, rank, is_first=rank == 0)
         _draw_ages(last, plans)
-        first = settings[0].outline
+        first = groups[0].first
         figure.suptitle(
             f"{literal(first.data['name'])} · {plans[0].length:,} labels · replay, from the plan", fontsize=10
         )
         marks = [axes for axes in last.get_lines() if not str(axes.get_label()).startswith("_")]
         labels = [str(line.get_label()) for line in marks]
         figure.legend(marks, labels, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6)
-        is_streams = any(isinstance(plan.method, ReplayStreams) for plan in plans)
+        is_streams = any(hasattr(plan.method, "age_law") for plan in plans)
         scatter = "A stream keeps its age until it goes back to 0, so that one run scatters around its law."
         note(figure, sampled(plans), scatter if is_streams else "")
 
 
-def replayed(settings: Sequence[Setting]) -> list[Replayed]:
+def replayed(groups: Sequence[SeedGroup]) -> list[Replayed]:
     """The plans of the runs, each once; the best runs' where there are many."""
     plans: dict[tuple[str, int, int], Method] = {}
-    for setting in settings:
-        record = setting.outline
-        method = method_from_settings(record.method)
+    unknown: dict[str, PreqError] = {}
+    for group in groups:
+        record = group.first
+        try:
+            method = method_from_settings(record.method)
+        except PreqError as error:
+            unknown.setdefault(group.name, error)
+            continue
         plans.setdefault((repr(method), record.length, record.seeds["plan_seed"]), method)
+    if unknown and not plans:
+        raise next(iter(unknown.values()))
+    if unknown:
+        told = f"left out {listed(list(unknown))}: {next(iter(unknown.values()))}"
+        warnings.warn(told, PreqWarning, stacklevel=4)
     if len(plans) > MOST_PLANS:
         text = f"{len(plans):,} different plans; those of the {MOST_PLANS} shortest codes are drawn"
         warnings.warn(text, PreqWarning, stacklevel=4)
@@ -86,23 +97,25 @@ def replayed(settings: Sequence[Setting]) -> list[Replayed]:
 
 
 def describe(method: Method) -> str:
-    """What decides about replay.
+    """What decides about replay: how often the past is read, and below it what is special about this plan.
 
     Example:
-        >>> describe(ReplayStreams(num_streams=25))
-        'MI/RS, 25 streams\\nuniform ages'
+        >>> from prequential.methods import ReplayBuffer, ReplayStreams
+        >>> describe(ReplayStreams(num_streams=25)), describe(ReplayBuffer(capacity=500))
+        ('MI/RS, 25 streams\\nage law uniform', 'MI/RB, 8 replays\\ncapacity 500')
     """
-    if isinstance(method, ReplayStreams):
-        law = type(method.age_law).__name__.lower()
-        scale = getattr(method.age_law, "scale", None)
-        ages = f"{law} ages" if scale is None else f"{law} ages, scale {scale:,g}"
-        return f"{method.title}, {method.num_streams} streams\n{ages}"
-    if isinstance(method, ReplayBuffer):
-        held = "unbounded" if method.capacity is None else f"{method.replacement}, {method.capacity:,} examples"
-        return f"{method.title}, {method.num_replays} replays\n{held}"
-    if isinstance(method, Chunks):
-        return f"{method.title}, {method.epochs} epochs\nper split point"
-    return method.title
+    settings, usual = (
+        settings_of(method),
+        {f.name: f.default for f in getattr(method, "__dataclass_fields__", {}).values()},
+    )
+    counts = [f"{settings[name]:,} {short}" for name, short in MAIN_SETTINGS.items() if name in settings][:1]
+    special = []
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            special += [f"{name.replace('_', ' ')} {' '.join(map(str, value.values()))}"]
+        elif name not in ("name", *MAIN_SETTINGS) and name in usual and value != usual[name]:
+            special += [f"{name.replace('_', ' ')} {value:,}" if isinstance(value, int) else f"{name} {value}"]
+    return "\n".join(filter(None, [", ".join([method_title(settings), *counts]), ", ".join(special)]))
 
 
 def sampled(plans: Sequence[Replayed]) -> str:
@@ -126,9 +139,9 @@ def _draw_ages(axes: Any, plans: Sequence[Replayed]) -> None:
     for rank, plan in enumerate(plans):
         middle = np.sqrt(plan.ages.edges[:-1] * (plan.ages.edges[1:] - 1.0))
         density = np.where(plan.ages.counts > 0, plan.ages.density, np.nan)
-        look = {"color": COLOURS[rank], "marker": MARKS[rank], "markersize": 4, "markeredgewidth": 0}
+        marked = {"color": COLOURS[rank], "marker": MARKS[rank], "markersize": 4, "markeredgewidth": 0}
         joined = DASHES[rank] if plan.law is None else "none"
-        axes.plot(middle, density, **look, linestyle=joined, linewidth=1, label=plan.name)
+        axes.plot(middle, density, **marked, linestyle=joined, linewidth=1, label=plan.name)
         if plan.law is not None:
             law = np.where(plan.law > 0, plan.law, np.nan)
             axes.plot(middle, law, color=COLOURS[rank], linestyle=DASHES[rank], linewidth=1.2, label="its law")

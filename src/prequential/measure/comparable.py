@@ -1,14 +1,13 @@
-"""What records say about each other. No torch."""
+"""Which records are about the same labels, and how far one is behind another along them. No torch."""
 
-import math
 import warnings
+from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from prequential.conditioning import difference
-from prequential.errors import PreqError, PreqWarning, require_count, require_number, whole_seed
-from prequential.rng import derive, integers_below
+from prequential.errors import PreqError, PreqWarning
 from prequential.runs.record import Record
 
 
@@ -24,45 +23,18 @@ def regret(record: Record, reference: Record) -> NDArray[np.float64]:
     require_comparable(record, reference)
     if told := difference((name_of(each), each.conditioned_on) for each in (record, reference)):
         warnings.warn(told, PreqWarning, stacklevel=2)
-    same = record.nats == reference.nats  # also where both are infinite
-    return np.cumsum(np.where(same, 0.0, record.nats - np.where(same, 0.0, reference.nats)))
+    return total_difference(record.nats, reference.nats)
 
 
-def bootstrap_best(
-    codelengths: ArrayLike, *, seed: int = 0, num_samples: int = 1000, level: float = 0.95
-) -> tuple[float, float]:
-    """The bootstrap interval of the best codelength of a sweep, as in the paper's figures.
-
-    The trials are drawn again, with replacement, as many as there were; the minimum of each such sample is what
-    such a sweep might have found. The interval holds the middle `level` of these minima; both ends are codelengths that
-    were measured. It does not depend on the order of the trials.
-
-    It is one-sided: no sample can be below the best that was found, and 63 in 100 hold it, so that the lower end is
-    that best. The upper end tells how far the result hangs on a few lucky trials, not how much more there is to gain.
-
-    Args:
-        codelengths: of the trials, infinity for those that diverged.
-
-    Raises:
-        PreqError: if there are none, or one is not a number.
+def total_difference(nats: NDArray[np.floating], base: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Σ nats − Σ base after each label; a label that is infinite in both makes no difference.
 
     Example:
-        >>> bootstrap_best([512.0, 431.0, 440.0, 437.0, float("inf"), 433.0])
-        (431.0, 437.0)
+        >>> total_difference(np.array([1.0, np.inf, 3.0]), np.array([0.5, np.inf, 1.0]))
+        array([0.5, 0.5, 2.5])
     """
-    try:
-        values = np.sort(np.asarray(codelengths, np.float64))
-    except (TypeError, ValueError):
-        raise PreqError(f"codelengths must be numbers, got {codelengths!r}; leave out runs that have none") from None
-    if values.ndim != 1 or not len(values) or np.isnan(values).any():
-        raise PreqError(f"codelengths must be a list of at least one number, got {codelengths!r}")
-    require_count("num_samples", num_samples)
-    require_number("level", level, above=0, below=1)
-    key = derive(whole_seed("seed", seed), "bootstrap of the best")
-    drawn = integers_below(len(values), key, np.arange(num_samples * len(values)).reshape(num_samples, -1))
-    minima = values[np.sort(drawn.min(axis=1))]
-    tail = math.floor(num_samples * (1 - level) / 2)
-    return float(minima[tail]), float(minima[-1 - tail])
+    same = nats == base
+    return np.cumsum(np.where(same, 0.0, nats - np.where(same, 0.0, base)))
 
 
 def require_comparable(record: Record, reference: Record) -> None:
@@ -76,17 +48,24 @@ def require_comparable(record: Record, reference: Record) -> None:
 
 
 def require_same_sequence(record: Record, reference: Record) -> None:
-    """Refuse records that are not about the same labels of the same data in the same order."""
+    """Refuse records that have no code of the same labels of the same data in the same order."""
     for each in (record, reference):
         if not each.prequential:
             raise PreqError(f"{name_of(each)} has no codelength: {each.method['name']} is not prequential")
+    require_same_data(record, reference)
+
+
+def require_same_data(record: Record, reference: Record) -> None:
+    """Refuse records, with a code or without, that are not about the same labels of the same data in the same order."""
+    if sequence_of(record) == sequence_of(reference):
+        return
     for what, mine, other in [
         ("length", record.length, reference.length),
         ("order", record.seeds["order_seed"], reference.seeds["order_seed"]),
         ("labels", record.data["labels"], reference.data["labels"]),
         ("inputs", _examples(record), _examples(reference)),
     ]:
-        if mine != other and not (what == "order" and _same_content(record, reference)):
+        if mine != other:
             raise PreqError(
                 f"{name_of(record)} and {name_of(reference)} differ in their {what} ({mine} and {other}); "
                 "compare runs on the same data, length and order seed"
@@ -104,8 +83,17 @@ def _examples(record: Record) -> str:
     return fingerprint
 
 
-def _same_content(record: Record, reference: Record) -> bool:
-    return record.data["labels"] == reference.data["labels"] and _examples(record) == _examples(reference)
+def require_records(records: Iterable[Record], what: str) -> list[Record]:
+    """The records as a list; refuse what is none, in the name of what is made of them."""
+    if isinstance(records, Record):
+        raise PreqError(f"a {what} is of several records, got one; give a list of them")
+    runs = list(records)
+    if not runs:
+        raise PreqError(f"a {what} needs at least one record, got none")
+    for run in runs:
+        if not isinstance(run, Record):
+            raise PreqError(f"a {what} is of records, got {type(run).__name__}; load a directory with pq.load")
+    return runs
 
 
 def name_of(record: Record) -> str:

@@ -1,12 +1,14 @@
-"""Few positions that tell a long sequence: where codelengths are kept so that straight lines between them lose no kink.
+"""Fewer points, the same picture.
 
-All runs are kept at the same positions, so the difference of any two of them is exact there.
+Of curves that are compared (`reduced`): few positions, the same for all runs, so that the difference of any two of them
+is exact there, and straight lines between them lose no kink. Of a single line on paper (`kept`): in each column of the
+paper the first, the last, the lowest and the highest point.
 """
 
 import heapq
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +19,12 @@ Floats = NDArray[np.float64]
 FEWEST = 16
 GROUP_SIZE = 1 << 20
 """Numbers looked at together: what bounds the memory."""
+COLUMNS = 800
+"""More than a panel has dots, at the size and resolution in which pictures are written."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Thinned:
+class Reduced:
     """Codelengths after some numbers of labels, and how far from the truth straight lines between them are."""
 
     kept: NDArray[np.int64]
@@ -31,7 +35,7 @@ class Thinned:
     """No codelength of any run, after any label, is further than this from the line between its kept neighbours."""
 
 
-def thin(nats: Sequence[Floats], most: int = 2000) -> Thinned:
+def reduced(nats: Sequence[Floats], most: int = 2000) -> Reduced:
     """Choose at most `most` positions, the same for all runs, and give the codelengths there.
 
     Half of them are spread evenly on a logarithmic axis. The others go, one after the other, where the codelength of
@@ -48,19 +52,19 @@ def thin(nats: Sequence[Floats], most: int = 2000) -> Thinned:
     Example:
         >>> nats = np.full(100_000, 0.25)
         >>> nats[70_001] = 40.0
-        >>> thinned = thin([nats], 64)
-        >>> bool(np.isin([0, 70_001, 70_002, 100_000], thinned.kept).all()), thinned.error < 1e-6
+        >>> found = reduced([nats], 64)
+        >>> bool(np.isin([0, 70_001, 70_002, 100_000], found.kept).all()), found.error < 1e-6
         (True, True)
     """
     require_count("most", most, at_least=FEWEST)
     if not nats:
-        raise PreqError("there is nothing to thin: give the nats of at least one run")
+        raise PreqError("there is no curve to reduce: give the nats of at least one run")
     curves = [each[: finite_length(each)] for each in nats]
     ends = {0, *map(len, curves)}
     length = max(ends)
     even = np.geomspace(1, max(length, 1), max(most // 2 - 1, 1)).round().astype(np.int64)
     kept = sorted(ends | set(even[even <= length].tolist()))
-    waiting = [_worst(curves, start, stop) for start, stop in itertools.pairwise(kept)]
+    waiting = [_worst(curves, start, stop) for start, stop in pairwise(kept)]
     heapq.heapify(waiting)
     while len(kept) < most and waiting and waiting[0].deviation > 0:
         worst = heapq.heappop(waiting)
@@ -68,7 +72,7 @@ def thin(nats: Sequence[Floats], most: int = 2000) -> Thinned:
         heapq.heappush(waiting, _worst(curves, worst.start, worst.position))
         heapq.heappush(waiting, _worst(curves, worst.position, worst.stop))
     positions = np.array(sorted(kept), np.int64)
-    return Thinned(
+    return Reduced(
         kept=positions,
         totals=[totals_after(curve, positions) for curve in curves],
         error=abs(waiting[0].deviation) if waiting else 0.0,
@@ -124,3 +128,34 @@ def _worst(curves: Iterable[Floats], start: int, stop: int) -> _Worst:
         np.maximum(furthest, totals.max(axis=0), out=furthest)
     at = int(furthest[:-1].argmax())
     return _Worst(-float(furthest[at]), start + at + 1, start, stop)
+
+
+def columns(length: int, scale: str, most: int = COLUMNS) -> NDArray[np.int64]:
+    """Edges that divide 0 … length−1 into at most `most` columns that look equally wide on a linear or log axis.
+
+    Example:
+        >>> columns(1000, "log", 4).tolist(), columns(6, "linear", 3).tolist()
+        ([0, 5, 31, 177, 1000], [0, 2, 4, 6])
+    """
+    edges = np.geomspace(1, length + 1, most + 1) - 1 if scale == "log" else np.linspace(0, length, most + 1)
+    return np.unique(np.rint(edges).astype(np.int64))
+
+
+def kept(values: NDArray[np.floating], scale: str = "linear", most: int = COLUMNS) -> NDArray[np.int64]:
+    """Which values to draw, in order: at most four for each column. No jump and no kink gets lost.
+
+    Example:
+        >>> spike = np.zeros(10_000)
+        >>> spike[7_777] = 1.0
+        >>> indices = kept(spike, most=10)
+        >>> len(indices), 7_777 in indices
+        (21, True)
+    """
+    if len(values) <= 4 * most:
+        return np.arange(len(values))
+    edges = columns(len(values), scale, most)
+    found = [edges[:-1], edges[1:] - 1]
+    for low, high in pairwise(edges.tolist()):
+        piece = values[low:high]
+        found.append(np.array([low + piece.argmin(), low + piece.argmax()]))
+    return np.unique(np.concatenate(found))

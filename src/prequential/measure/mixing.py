@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prequential.conditioning import INPUTS_SO_FAR, widest
 from prequential.errors import PreqError, require_count, require_number
-from prequential.measure import name_of, require_comparable, require_same_sequence
+from prequential.measure.comparable import name_of, require_comparable, require_records, require_same_sequence
 from prequential.runs.record import Record
 
 Floats = NDArray[np.float64]
@@ -85,9 +85,7 @@ def mixture(
         >>> pq.mixture(runs).codelength < min(run.codelength for run in runs) + 1.0987  # ln 3
         True
     """
-    if isinstance(records, Record):
-        raise PreqError("a mixture is of several records, got one; give a list of them")
-    runs = list(records)
+    runs = require_records(records, "mixture")
     members = _members(runs)
     first = _first_weights(weights, len(runs))
     length = max(map(len, members))
@@ -211,11 +209,7 @@ def _rates(switching: float | str | None, length: int) -> Floats | None:
 
 def _members(runs: list[Record]) -> list[Floats]:
     """The nats of each run, once it is sure that they are about the same labels."""
-    if not runs:
-        raise PreqError("a mixture needs at least one record, got none")
     for run in runs:
-        if not isinstance(run, Record):
-            raise PreqError(f"a mixture is of records, got {type(run).__name__}; load a directory with pq.load")
         require_same_sequence(run, runs[0])
     going = [run for run in runs if not (len(run.nats) and np.isinf(run.nats[-1]))]
     for run in going:

@@ -1,0 +1,144 @@
+"""What was decided about runs, about their data and their environments: names and texts, for tables to stand in."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from prequential.measure.simple import SIMPLE_CODES
+from prequential.report.comparison import Comparison
+from prequential.report.seeds import SeedGroup, decided
+from prequential.report.text import NOTHING, counted, number
+from prequential.runs.record import Record
+
+MOST_BARS = 20
+"""Classes that get a bar of their own."""
+MOST_VALUES = 6
+"""Of a fact that differs between many environments: what is listed."""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Facts of several things beside each other."""
+
+    heads: list[str]
+    facts: list[dict[str, str]]
+    """For each head what is known, by name."""
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Every name, by part (model, method, …) as the first thing that has it tells them."""
+        found = dict.fromkeys(name for facts in self.facts for name in facts)
+        parts = list(dict.fromkeys(name.split(" · ")[0] for name in found))
+        return sorted(found, key=lambda name: parts.index(name.split(" · ")[0]))
+
+    @cached_property
+    def differing(self) -> list[str]:
+        """The names whose values differ."""
+        return [name for name in self.names if len({facts.get(name) for facts in self.facts}) > 1]
+
+    def same(self) -> dict[str, str]:
+        """What is the same everywhere."""
+        return {name: self.facts[0][name] for name in self.names if name not in self.differing}
+
+    def rows(self) -> list[tuple[str, dict[str, str]]]:
+        """Each head with its facts."""
+        return list(zip(self.heads, self.facts, strict=True))
+
+    def occurring(self) -> dict[str, str]:
+        """For each name the values that occur, a few of them."""
+        values = {name: sorted({facts.get(name, NOTHING) for facts in self.facts}) for name in self.names}
+        return {
+            name: ", ".join(texts[:MOST_VALUES]) + ", …" * (len(texts) > MOST_VALUES) for name, texts in values.items()
+        }
+
+
+def settings_of(record: Record) -> dict[str, str]:
+    """Everything that was decided about a run but its seed, as text by name.
+
+    The fingerprint of a model is that of its initial weights, which the seed draws.
+    """
+    parts = decided(record).items()
+    return {f"{part} · {key}": value for part, facts in parts for key, value in flat(facts).items()}
+
+
+def flat(facts: dict[str, Any], above: str = "") -> dict[str, str]:
+    """Nested facts as one list of texts.
+
+    Example:
+        >>> flat({"age_law": {"name": "pareto", "scale": 180}, "augment": ["flip"], "calibrate": True})
+        {'age law · name': 'pareto', 'age law · scale': '180', 'augment': 'flip', 'calibrate': 'yes'}
+    """
+    found: dict[str, str] = {}
+    for key, value in facts.items():
+        name = above + str(key).replace("_", " ")
+        found |= flat(value, f"{name} · ") if isinstance(value, dict) and value else {name: as_text(value)}
+    return found
+
+
+def as_text(value: Any) -> str:
+    """A value of a setting as people write it.
+
+    Example:
+        >>> as_text(None), as_text(False), as_text([]), as_text(60000), as_text(0.003), as_text([1, 28, 28])
+        ('–', 'no', 'none', '60,000', '0.003', '1 × 28 × 28')
+    """
+    if value is None or value == {}:
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
+        return (" × " if all(isinstance(item, int) for item in value) else ", ").join(map(str, value)) or "none"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def settings_beside(groups: Sequence[SeedGroup]) -> Beside:
+    """The settings of all groups."""
+    return Beside([group.name for group in groups], [settings_of(group.first) for group in groups])
+
+
+def environments_beside(records: Sequence[Record]) -> Beside:
+    """Where the runs were made: each environment once, with the number of its runs."""
+    found = Counter(tuple(flat(record.environment).items()) for record in records)
+    return Beside([counted(times, "run") for times in found.values()], [dict(facts) for facts in found])
+
+
+def data_card(comparison: Comparison, record: Record) -> dict[str, str]:
+    """What the labels and inputs are, and what codes without a model need."""
+    data = record.data
+    order, heldout = record.seeds["order_seed"], data.get("heldout")
+    facts = {
+        "name": str(data["name"]),
+        "labels in the sequence": f"{record.length:,}",
+        "classes": f"{record.num_classes:,}",
+        "shape of an input": as_text(data.get("input_shape")),
+        "order": "as given" if order is None else f"shuffled, order seed {order}",
+        "held-out data": "none" if heldout is None else "yes, never charged",
+        "predictions look at": "; ".join(sorted({r.conditioned_on for e in comparison.entries for r in e.records})),
+    }
+    if comparison.length < record.length:
+        facts["labels compared"] = f"the first {comparison.length:,}"
+    facts |= {f"{SIMPLE_CODES[name].title}, nats": number(nats) for name, nats in comparison.simple.items()}
+    known = ("name", "input_shape", "heldout")
+    facts |= flat({name: value for name, value in data.items() if name not in known})
+    return facts | {f"source · {name}": text for name, text in flat(record.source or {}).items() if name != "name"}
+
+
+def class_bars(record: Record) -> tuple[str, list[tuple[str, str, str, str]]]:
+    """How often each class occurs, the most frequent where there are many: label, count, width of a bar, share."""
+    counts = np.bincount(record.labels, minlength=record.num_classes)
+    shown = np.arange(len(counts)) if len(counts) <= MOST_BARS else np.argsort(-counts, kind="stable")[:MOST_BARS]
+    total, largest = max(int(counts.sum()), 1), max(int(counts.max()), 1)
+    title = "Labels of each class" if len(shown) == len(counts) else f"The {MOST_BARS} most frequent classes"
+    return title, [
+        (str(label), f"{counts[label]:,}", f"{counts[label] / largest:.1%}", f"{counts[label] / total:.1%}")
+        for label in shown
+    ]

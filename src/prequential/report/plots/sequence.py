@@ -1,0 +1,193 @@
+"""Pictures along the sequence: `loss` and `error`, smoothed; `curve` and `regret` with the loss beside them."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prequential.measure.comparable import require_same_sequence
+from prequential.reference import published
+from prequential.report.axes import finish, literal, position_axis
+from prequential.report.colours import FAINT, GREY, INK
+from prequential.report.picture import picture
+from prequential.report.plots import draw
+from prequential.report.plots.against import find_reference
+from prequential.report.plots.draw import Options, draw_lines, limits, num_told_apart
+from prequential.report.plots.lines import Line, cumulative_lines, error_lines, loss_lines, regret_lines, windows
+from prequential.report.seeds import SeedGroup
+from prequential.report.text import number, signed
+from prequential.runs.record import Record
+
+POSITION = "position in the sequence [labels]"
+Groups = Sequence[SeedGroup]
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """What can be averaged over windows."""
+
+    word: str
+    axis: str
+    form: str
+    """How a value is written behind the name of its line."""
+    lines: Callable[[Groups, str, int | None], list[Line]]
+    guess: tuple[str, Callable[[int], float]]
+    """What guessing is called, and what it reaches with so many classes."""
+
+
+LOSS = Smoothed("Loss", "next-step loss [nats per label]", "{:.3g}", loss_lines, ("uniform code", math.log))
+ERROR = Smoothed(
+    "Errors", "next-step error rate [%]", "{:.3g} %", error_lines, ("uniform guess", lambda n: 100 * (1 - 1 / n))
+)
+
+
+def plot_loss(groups: Groups, path: Path, options: Options) -> None:
+    """The next-step loss in nats per label, on logarithmic axes unless the order is that of a stream."""
+    _plot_smoothed(LOSS, groups, path, options)
+
+
+def plot_error(groups: Groups, path: Path, options: Options) -> None:
+    """The next-step error rate in percent, on logarithmic axes unless the order is that of a stream."""
+    _plot_smoothed(ERROR, groups, path, options)
+
+
+def _plot_smoothed(what: Smoothed, groups: Groups, path: Path, options: Options) -> None:
+    _require_one_sequence(groups)
+    with picture(path, 6.4, 3.7) as figure:
+        axes = figure.subplots()
+        lines, spans = _draw_smoothed(axes, what, groups, options)
+        draw.title(figure, groups)
+        draw.name_lines(figure, axes, lines, [f"{line.name}  {what.form.format(line.end)}" for line in lines])
+        said = f"{what.word}: {spans}; at the right, its last value"
+        draw.note(figure, said, draw.band_note(groups), draw.prefix_note(groups, options), draw.inputs_note(groups))
+
+
+def plot_curves(groups: Groups, path: Path, options: Options) -> None:
+    """Left the smoothed next-step loss, right the codelength, with the uniform code and the paper's figure."""
+    _require_one_sequence(groups)
+    scale = options.scale(groups[0].first)
+    lines = cumulative_lines(groups, scale)
+    texts = [f"{line.name}  {f'{line.end:,.0f} nats' if math.isfinite(line.end) else 'diverged'}" for line in lines]
+    _beside_the_loss(groups, path, options, lines, texts, lambda axes: _draw_codelength(axes, groups, lines, scale))
+
+
+def plot_regret(groups: Groups, path: Path, options: Options) -> None:
+    """Left the smoothed next-step loss, right the cumulative difference to the reference."""
+    reference = find_reference(options.reference, groups)
+    own = reference.group
+    if own is not None and own not in groups[: num_told_apart(len(groups))]:
+        groups = [own, *(group for group in groups if group is not own)]
+    lines = regret_lines(groups, reference.nats, options.scale(groups[0].first))
+    texts = [
+        f"{line.name} (reference)" if line.name == reference.name else f"{line.name}  {signed(line.end)} nats"
+        for line in lines
+    ]
+    given = "They take the mean of the reference as given; its own band is the one around 0"
+    remark = given if own is not None and len(own.members) > 1 else ""
+    low, high, above = limits(lines)
+    outside = f"{above:,} of {len(lines):,} end above the picture" if above else ""
+
+    def draw_right(axes: Any) -> None:
+        axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
+        draw_lines(axes, lines)
+        scale = options.scale(groups[0].first)
+        position_axis(axes, len(reference.nats), scale)
+        axes.set_ylim(low, high)
+        finish(axes, x=POSITION, y=f"codelength relative to\n{literal(reference.name)} [nats]", scale=scale)
+
+    _beside_the_loss(groups, path, options, lines, texts, draw_right, remark, outside)
+
+
+def _beside_the_loss(
+    groups: Groups,
+    path: Path,
+    options: Options,
+    lines: Sequence[Line],
+    texts: Sequence[str],
+    draw_right: Callable[[Any], None],
+    *remarks: str,
+) -> None:
+    """Left the smoothed next-step loss, right what `draw_right` draws, with the names of the lines."""
+    with picture(path, 9.6, 3.5) as figure:
+        left, right = figure.subplots(1, 2, width_ratios=[1, 1.15])
+        _, spans = _draw_smoothed(left, LOSS, groups, options)
+        draw_right(right)
+        draw.title(figure, groups)
+        draw.name_lines(figure, right, lines, texts)
+        said = (f"Loss: {spans}", draw.band_note(groups), *remarks)
+        draw.note(figure, *said, draw.prefix_note(groups, options), draw.inputs_note(groups))
+
+
+def _require_one_sequence(groups: Groups) -> None:
+    for group in groups:
+        require_same_sequence(group.first, groups[0].first)
+
+
+def _draw_smoothed(axes: Any, what: Smoothed, groups: Groups, options: Options) -> tuple[list[Line], str]:
+    """Draw smoothed lines, with the name and the value of a guess; gives them, and how they were smoothed."""
+    scale = options.scale(groups[0].first)
+    lines = what.lines(groups, scale, options.window)
+    length = max(len(group.first.nats) for group in groups)
+    name, guess = what.guess[0], what.guess[1](groups[0].first.num_classes)
+    axes.axhline(guess, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)
+    draw_lines(axes, lines)
+    position_axis(axes, length, scale)
+    axes.set_yscale(scale)
+    low, high = _limits(lines, guess, scale)
+    axes.set_ylim(low, high)
+    if guess < high:
+        axes.annotate(
+            name, (0.99, guess), (0, 2), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
+            ha="right", fontsize=7, color=GREY,
+        )  # fmt: skip
+    finish(axes, x=POSITION, y=what.axis, scale=scale, y_scale=scale)
+    return lines, windows(length, scale, options.window).text
+
+
+def _limits(lines: Sequence[Line], guess: float, scale: str) -> tuple[float, float]:
+    """All that is in colour, and the guess unless a linear axis would press the rest together."""
+    shown = np.concatenate([line.y for line in lines[: num_told_apart(len(lines))]])
+    shown = shown[np.isfinite(shown) & (shown > 0)]
+    low, high = (float(shown.min()), float(shown.max())) if len(shown) else (guess / 2, guess)
+    if scale == "log" or guess < 3 * high:
+        high = max(high, guess)
+    return (low / 1.25, high * 1.35) if scale == "log" else (0.0, high * 1.08)
+
+
+def _draw_codelength(axes: Any, groups: Groups, lines: Sequence[Line], scale: str) -> None:
+    length = max(len(group.first.nats) for group in groups)
+    uniform = math.log(groups[0].first.num_classes)
+    ends = np.geomspace(1, max(length, 2), 50) if scale == "log" else np.array([0, length])
+    axes.plot(ends, ends * uniform, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)
+    draw_lines(axes, lines)
+    position_axis(axes, length, scale)
+    start = max(axes.get_xlim()[0], 1)
+    _, high, _ = limits(lines)
+    axes.set_yscale(scale)
+    axes.set_ylim(*((0, 1.1 * high) if scale == "linear" else (_lowest(lines, start), length * uniform * 1.3)))
+    at = length / 2 if scale == "log" else min(length, high / uniform)
+    axes.annotate(
+        "uniform code", (at, at * uniform), (-5, 0), textcoords="offset points", ha="right", fontsize=7, color=GREY,
+    )  # fmt: skip
+    _draw_published(axes, groups[0].first)
+    finish(axes, x="labels coded", y="codelength [nats]", scale=scale, y_scale=scale)
+
+
+def _lowest(lines: Sequence[Line], start: float) -> float:
+    """A little below the lowest codelength that is shown."""
+    values = [float(np.interp(start, line.x, line.y)) for line in lines]
+    return min((value for value in values if math.isfinite(value) and value > 0), default=1.0) / 1.3
+
+
+def _draw_published(axes: Any, record: Record) -> None:
+    """The paper's figure, where it is about the same data, model, method and length."""
+    row = published(record.data["name"], record.model["name"], record.method["name"])
+    if row is not None and row.nats is not None and len(record.nats) == row.length:
+        axes.axhline(row.nats, color=INK, linestyle=(0, (4, 3)), linewidth=0.9, zorder=1)
+        axes.annotate(
+            f"{row.label}: {number(row.nats, ',.0f')} nats", (0.02, row.nats), (0, 3),
+            xycoords=axes.get_yaxis_transform(), textcoords="offset points", fontsize=7, color=INK,
+        )  # fmt: skip

@@ -1,0 +1,178 @@
+"""One definition of a column: what it is called, what it holds, how that is shown; for terminals, pages and files."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from prequential.files import writing
+from prequential.report.text import NOTHING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Row = TypeVar("Row")
+SMALLEST_NAME = 20
+"""Columns of a terminal that the name of a row gets in any case."""
+SEPARATORS = "/-_.= "
+"""Behind these a name may go on in the next line."""
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """A column of a table; what is called nothing is shown nowhere, and what has no key is in no file."""
+
+    head: str
+    """Its heading; a line break stays one where there is little room."""
+    key: str
+    """Its name in CSV and JSON."""
+    value: Callable[[Row], Any]
+    """What it holds for a row, as a file has it; None where that is not known."""
+    text: Callable[[Any], str] = str
+    """How a value is shown."""
+    means: str = ""
+    """What the heading means, for those who ask."""
+    band: int = 0
+    """A narrow terminal shows one band of columns after the other."""
+    is_left: bool = False
+    """Words begin at the left, numbers end at the right."""
+
+    @property
+    def title(self) -> str:
+        """The heading on one line."""
+        return self.head.replace("\n", " ")
+
+    def cell(self, row: Row) -> str:
+        """What is shown for a row."""
+        value = self.value(row)
+        return getattr(row, "nothing", NOTHING) if value is None else self.text(value)
+
+    def says(self, row: Row) -> bool:
+        """Whether anything is shown for a row."""
+        return self.cell(row) not in (NOTHING, "")
+
+
+def values_of(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """The rows as plain values by key: what CSV, JSON and data frames hold."""
+    return [{column.key: column.value(row) for column in columns if column.key} for row in rows]
+
+
+def write_csv(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """Write rows of plain values; what some row does not have, and what is not known, is empty there."""
+    path, text = Path(path), io.StringIO()
+    table = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    table.writeheader()
+    table.writerows({name: _in_csv(value) for name, value in row.items()} for row in rows)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.getvalue(), encoding="utf-8", errors="backslashreplace")
+    return path
+
+
+def _in_csv(value: object) -> object:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list | bool) else value
+
+
+def print_table(
+    console: "Console",
+    columns: Sequence[Column[Row]],
+    rows: Sequence[Row],
+    style: Callable[[Row], str] = lambda row: "",
+) -> None:
+    """Print rows, in as many pieces as the terminal needs, the first column in each; nothing is cut off."""
+    for piece in _pieces(console, columns, rows):
+        console.print(_table(console.width, piece, rows, style))
+        console.print()
+
+
+def say(console: "Console", text: str, style: str = "") -> None:
+    """Print a sentence in lines that fit the terminal."""
+    from rich.text import Text
+
+    console.print(Text("\n".join(lines_of(text, console.width)), style), no_wrap=True, overflow="ignore", crop=False)
+
+
+def lines_of(text: str, width: int) -> list[str]:
+    """Text in lines of a width, broken between words; names that are longer than a line go on behind a separator.
+
+    Example:
+        >>> lines_of("the best is a-name-of-many-parts here", 12)
+        ['the best is', 'a-name-of-', 'many-parts', 'here']
+    """
+    from rich.cells import cell_len
+
+    lines = [""]
+    for word in text.split(" "):
+        if cell_len(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines += wrapped(word, width, width).split("\n")
+    return [line.removeprefix(" ") for line in lines if line]
+
+
+def _pieces(console: "Console", columns: Sequence[Column[Row]], rows: Sequence[Row]) -> list[list[Column[Row]]]:
+    """The columns side by side: bands stay whole, unless one alone is too wide."""
+    from rich.measure import Measurement
+
+    def fits(part: Sequence[Column[Row]]) -> bool:
+        wide = console.options.update(max_width=10_000)
+        return Measurement.get(console, wide, _table(console.width, part, rows)).maximum <= console.width
+
+    first, *others = columns
+    pieces: list[list[Column[Row]]] = [[first]]
+    for band in sorted({column.band for column in others}):
+        together = [column for column in others if column.band == band]
+        for part in [together] if fits([first, *together]) else [[column] for column in together]:
+            if len(pieces[-1]) == 1 or fits([*pieces[-1], *part]):
+                pieces[-1] += part
+            else:
+                pieces.append([first, *part])
+    return pieces
+
+
+def _table(
+    width: int, columns: Sequence[Column[Row]], rows: Sequence[Row], style: Callable[[Row], str] = lambda row: ""
+) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.cells import cell_len
+    from rich.table import Table
+    from rich.text import Text
+
+    first, *others = columns
+    widest = max((cell_len(line) for c in others for r in rows for line in (c.cell(r), *c.head.split("\n"))), default=0)
+    room = width - widest - 1
+    names = {id(row): wrapped(first.cell(row), max(SMALLEST_NAME, width // 4), room) for row in rows}
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    for column in columns:
+        justify: Any = "left" if column.is_left else "right"
+        table.add_column(column.head, justify=justify, no_wrap=column is not first, overflow="fold")
+    for row in rows:
+        if any(column.says(row) for column in others if column.key != "num_seeds"):
+            table.add_row(Text(names[id(row)]), *(Text(column.cell(row)) for column in others), style=style(row))
+    return table
+
+
+def wrapped(name: str, width: int, most: int) -> str:
+    """A name in lines of a width, broken behind separators; a part that is longer gets up to `most`, then is cut.
+
+    Example:
+        >>> print(wrapped("learning-rate-0.003/seed0", 14, 40))
+        learning-rate-
+        0.003/seed0
+    """
+    from rich.cells import cell_len, chop_cells
+
+    parts, lines = [""], [""]
+    for letter in name:
+        parts[-1] += letter
+        parts += [""] if letter in SEPARATORS else []
+    for part in parts:
+        if cell_len(lines[-1] + part) <= width or not lines[-1]:
+            lines[-1] += part
+        else:
+            lines.append(part)
+    return "\n".join(piece for line in lines for piece in (chop_cells(line, most) if line else []))
