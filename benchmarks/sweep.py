@@ -25,8 +25,8 @@ def main() -> None:
     data = pq.load_data("mnist").take(1024)
     pq.run("lenet", data.take(64), pq.ReplayStreams(num_streams=1), seed=0)  # what torch does once
     inside = 0.0
-    home = sys.modules["prequential.runs.run"]
-    plain = home.run
+    module = sys.modules["prequential.runs.run"]
+    plain = module.run
 
     def timed(*arguments: Any, **settings: Any) -> pq.Record:
         nonlocal inside
@@ -35,7 +35,7 @@ def main() -> None:
         inside += time.perf_counter() - begin
         return record
 
-    with mock.patch.object(home, "run", timed), tempfile.TemporaryDirectory() as folder:
+    with mock.patch.object(module, "run", timed), tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
         summary = pq.sweep("lenet", data, space="mnist", trials=12, seed=0, out=f"{folder}/sweep")
         whole = time.perf_counter() - begin

@@ -7,7 +7,7 @@ checkpoints, bitstreams and sweeps are translated where they are read, so that n
 import importlib
 import types
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from prequential.errors import PreqError
@@ -61,12 +61,26 @@ def hint(then: object, now: object) -> str:
     return f" (what was called {now} before is {then} now)" if is_renamed else ""
 
 
+def differences(place: str, then: object, now: object) -> Iterator[str]:
+    """In which settings two of them differ, part by part.
+
+    Example:
+        >>> list(differences("model", {"name": "smallconv", "width": 1.0}, {"name": "lenet", "width": 1.0}))
+        ['model.name smallconv then, lenet now']
+    """
+    if isinstance(then, dict) and isinstance(now, dict):
+        for key in dict.fromkeys([*then, *now]):
+            yield from differences(f"{place}.{key}" if place else key, then.get(key), now.get(key))
+    elif then != now:
+        yield f"{place} {then} then, {now} now{hint(then, now)}"
+
+
 def module_of_before(then: str, now: str, renamed: Mapping[str, str]) -> types.ModuleType:
     """A module that gives the names of another, with a warning, so that files with imports of before still work.
 
     Example:
         >>> import warnings
-        >>> with warnings.catch_warnings(record=True) as said:
+        >>> with warnings.catch_warnings(record=True, action="always") as said:
         ...     found = module_of_before("some.old", "prequential.rng", {"seed_for": "derive"}).seed_for
         >>> found.__name__, str(said[0].message)
         ('derive', 'seed_for of some.old is derive of prequential.rng now')

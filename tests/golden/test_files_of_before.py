@@ -2,12 +2,16 @@
 
 `record-1`, `half-1` and `labels-1.preq` were made by the last version of format 1: `mnistnet` of width 0.02 on the
 first 48 labels of MNIST, seed 0, without held-out data, one thread. Record and bitstream are of CI/FS, which codes so
-few labels uniformly, so that every machine decodes them; `half-1` is MI/RS, stopped at label 16.
+few labels uniformly, so that every machine decodes them; `half-1` is MI/RS, stopped at label 16. `sweep-2` is a sweep
+of three trials, `smallconv` and CI/FS on the same labels, that was stopped when the second had begun; it was written
+before a trial could have several attempts. Its study is kept as SQL.
 """
 
+import contextlib
 import json
 import shutil
 import signal
+import sqlite3
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -28,8 +32,8 @@ from prequential.report.seeds import grouped
 from prequential.runs.progress import Progress
 from prequential.runs.record import Record, read_facts
 from prequential.runs.run import Interrupted, run_stack
-from prequential.sweeps import LogUniform
-from prequential.sweeps.home import SweepHome
+from prequential.sweeps import LogUniform, summarise
+from prequential.sweeps.directory import SweepFile
 
 FILES = Path(__file__).parent / "files"
 CHUNKS = pq.ChunksFromScratch(epochs=2)
@@ -207,12 +211,33 @@ def test_a_sweep_shows_and_goes_on_under_the_name_of_now(
     assert "mnist · smallconv · ci-fs" in capsys.readouterr().out
 
 
+def test_a_sweep_in_which_every_trial_had_one_attempt_is_shown_and_goes_on(data: ArraySequence, tmp_path: Path) -> None:
+    out = shutil.copytree(FILES / "sweep-2", tmp_path / "s")
+    with contextlib.closing(sqlite3.connect(out / "study.db")) as study:
+        study.executescript((out / "study.sql").read_text())
+    shown = summarise(out)
+    assert [trial.status for trial in shown.trials] == ["finished", "running", "waiting"]
+    assert shown.trials[0].codelength == pq.load(out / "trials/00000").codelength
+    assert shown.trials[1].settings == pytest.approx(
+        {"learning_rate": 1.4483523767467e-4, "label_smoothing": 0.0336915974548082}
+    )
+    space = {"learning_rate": pq.LogUniform(1e-4, 1e-2), "label_smoothing": pq.Between(0.0, 0.1)}
+    given: dict[str, Any] = {"space": space, "seed": 0, "width": 0.02, "trials": 3}
+    resumed = pq.sweep("smallconv", data, CHUNKS, **given, out=out, resume=True)
+    anew = pq.sweep("smallconv", data, CHUNKS, **given, out=tmp_path / "anew")
+    assert [trial.status for trial in resumed.trials] == ["finished"] * 3
+    assert resumed.trials[0] == shown.trials[0], "it is not run again"
+    assert resumed.trials[1].settings == shown.trials[1].settings
+    assert [trial.settings for trial in resumed.trials] == [trial.settings for trial in anew.trials]
+    assert [trial.codelength for trial in resumed.trials] == [trial.codelength for trial in anew.trials]
+
+
 def test_sweeps_of_two_formats_do_not_share_a_study(tmp_path: Path) -> None:
     facts = {"model": "mnistnet", "method": {"name": "mi-rs"}}
-    home = SweepHome.begin(tmp_path, facts, trials=1, resume=False, storage=None)
+    begun = SweepFile.begin(tmp_path, facts, trials=1, resume=False, storage=None)
     of_before = digest_of(json.dumps(facts, sort_keys=True).encode())[:12]
-    assert home.study.startswith("mnistnet mi-rs ")
-    assert of_before not in home.study
+    assert begun.study.startswith("mnistnet mi-rs ")
+    assert of_before not in begun.study
 
 
 @pytest.mark.parametrize("model", [None, 3, [], {}, {"name": None}, {"name": ["mnistnet"]}, "lenet", {"name": "mlp1"}])

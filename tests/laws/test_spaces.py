@@ -15,12 +15,12 @@ from prequential.learn.recipe import Recipe
 from prequential.methods import METHODS, ChunksFineTuned, Exponential, ReplayBuffer, ReplayStreams
 from prequential.presets import find_preset
 from prequential.sweeps import SPACES, Between, Choice, LogUniform
-from prequential.sweeps.claims import Claim
 from prequential.sweeps.distributions import Distribution
 from prequential.sweeps.pruning import Rule, is_hopeless
 from prequential.sweeps.sampling import draw_settings, run_seed
 from prequential.sweeps.spaces import Resolved, drawn, find_space, on_grid, require_space, resolve
 from prequential.sweeps.stacking import stacks
+from prequential.sweeps.trials import Trial
 
 shares = st.floats(0, 1, exclude_max=True)
 BASE = Resolved(ReplayStreams(), Recipe(), 1.0, 0)
@@ -177,6 +177,10 @@ def test_spaces_are_found_by_name_or_in_a_file(tmp_path: Any) -> None:
     file = tmp_path / "mine.py"
     file.write_text("from prequential import Between\nspace = {'eps': Between(0.1, 1)}\nbroken = 1 / 1\n")
     assert find_space(f"{file}:space") == {"eps": Between(0.1, 1)}
+    old = tmp_path / "old.py"
+    old.write_text("from prequential.sweep import Uniform\nspace = {'eps': Uniform(0.1, 1)}\n")
+    with pytest.warns(DeprecationWarning, match="Uniform of prequential.sweep is Between of prequential.sweeps now"):
+        assert find_space(f"{old}:space") == {"eps": Between(0.1, 1)}
     with pytest.raises(PreqError, match="unknown space 'minst'; did you mean 'mnist'"):
         find_space("minst")
     with pytest.raises(PreqError, match="has no 'spice'"):
@@ -198,7 +202,7 @@ def test_stacks_share_what_they_must_and_hold_every_trial_once(number: int, size
     space = on_grid(SPACES["imagenet-pareto"], ReplayBuffer(), 2)
     assert set(drawn(space)) == set(drawn(SPACES["imagenet-pareto"]))
     base = replace(BASE, method=ReplayBuffer())
-    groups = stacks([Claim(n, draw_settings(space, seed, n), n) for n in range(number)], base, size)
+    groups = stacks([Trial(n, draw_settings(space, seed, n), n) for n in range(number)], base, size)
     assert sorted(claimed.number for group in groups for claimed in group) == list(range(number))
     for group in groups:
         trials = [resolve(claimed.settings, base) for claimed in group]

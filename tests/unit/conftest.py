@@ -26,4 +26,4 @@ def _time_passes_by_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pulse, "__init__", begun)
     monkeypatch.setattr(Pulse, "_go", lambda pulse: None)
     monkeypatch.setattr(sys.modules["prequential.sweeps.pulse"], "monotonic", lambda: now)
-    monkeypatch.setattr(sys.modules["prequential.sweeps.study"], "sleep", sleep)
+    monkeypatch.setattr(sys.modules["prequential.sweeps.ledger"], "sleep", sleep)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ..processes import PATIENCE, start_preq
-from .test_shared_study import assert_shared_fairly, command, kill_one_of_two
+from .test_shared_study import assert_shared_fairly, command, kill_one_of_two, take_at_once
 
 PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default=Path("/none/initdb")).parent
 IS_ROOT = os.geteuid() == 0
@@ -80,6 +80,10 @@ def test_two_sweeps_share_the_trials_of_one_study(tmp_path: Path, server: str) -
         assert said == ""
         assert json.loads(told)["finished"] == 4  # both end when all trials are over
     assert_shared_fairly(tmp_path, outs, url)
+
+
+def test_processes_that_begin_at_once_take_each_trial_once(server: str) -> None:
+    take_at_once(database(server, "at_once"))
 
 
 def test_the_other_one_finishes_what_a_killed_sweep_had_begun(tmp_path: Path, server: str) -> None:

@@ -22,7 +22,7 @@ from prequential.sweeps import RayTasks
 from ..conftest import blobs
 from ..laws.test_records import tiny
 from ..processes import GATED, PATIENCE, Gate, start_preq, wait_for
-from .test_sweep import FILE, METHOD, SPACE, assert_same_trials, study_of
+from .test_sweep import FILE, METHOD, SPACE, assert_same_trials, attempts_of
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed (pip install 'prequential[ray]')"
@@ -103,9 +103,8 @@ def test_trials_survive_a_stop_and_the_death_of_a_worker(tmp_path: Path, token: 
     assert "failed: its Ray worker died (WorkerCrashedError)" in said
     assert said.count("\n") == 1
     assert (json.loads(told)["trials"], json.loads(told)["finished"]) == (3, 3)
-    study = study_of(out)
-    assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 3
-    assert sum(trial.user_attrs.get("failures", 0) for trial in study.trials) == 1
+    assert [trial.state.name for trial in attempts_of(out)] == ["COMPLETE"] * 3
+    assert sum(trial.user_attrs["failures"] for trial in attempts_of(out)) == 1
     assert sorted(path.name for path in (out / "trials").iterdir()) == [f"{k:05d}" for k in range(3)]
     assert main(command(tmp_path, "--out", str(tmp_path / "undisturbed"))) == 0
     assert_same_trials(out, tmp_path / "undisturbed", 3)

@@ -5,6 +5,7 @@ import math
 import multiprocessing
 import signal
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,13 +26,13 @@ from prequential.runs.record import Record
 from prequential.runs.signals import StopRequest
 from prequential.settings import settings_of
 from prequential.sweeps import Between, Choice, LogUniform, SweepInterrupted, SweepProgress, summarise
-from prequential.sweeps.claims import Claim, Outcome
+from prequential.sweeps.directory import SweepFile
 from prequential.sweeps.execute import Processes, _Worker
-from prequential.sweeps.home import SweepHome
+from prequential.sweeps.ledger import Ledger, attempts_that_count
 from prequential.sweeps.pruning import ByRegret, is_hopeless, note_best
 from prequential.sweeps.sampling import draw_settings
 from prequential.sweeps.storage import open_study, storage_url, without_password
-from prequential.sweeps.study import Trials
+from prequential.sweeps.trials import Outcome, Trial
 
 from ..conftest import blobs
 from ..laws.test_records import tiny
@@ -57,11 +58,27 @@ def study_of(directory: Path) -> Any:
     return open_study(storage_url(directory, None), name, create=False)
 
 
+def attempts_of(directory: Path) -> list[Any]:
+    """What the study has of each trial."""
+    return list(attempts_that_count(study_of(directory), 1000).values())
+
+
 def assert_same_trials(one: Path, other: Path, number: int) -> None:
     for k in range(number):
         mine, theirs = pq.load(one / f"trials/{k:05d}"), pq.load(other / f"trials/{k:05d}")
         assert mine.nats.tobytes() == theirs.nats.tobytes()
         assert (mine.recipe, mine.method, mine.seeds) == (theirs.recipe, theirs.method, theirs.seeds)
+
+
+def test_workers_report_to_optunas_pruners(tmp_path: Path) -> None:
+    space = {"learning_rate": Choice((1e-2, 10.0)), "num_streams": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        summary = pq.sweep(
+            "mlp1", blobs(256), METHOD, space=space, trials=4, seed=0, out=tmp_path / "s", prune="median", jobs=2
+        )
+    assert summary.counts["finished"] + summary.counts["pruned"] == 4
+    assert all(attempt.intermediate_values for attempt in attempts_of(tmp_path / "s"))
 
 
 @pytest.fixture(scope="module")
@@ -276,7 +293,7 @@ def test_a_failed_trial_is_told_and_run_again_a_few_times(tmp_path: Path) -> Non
     (tmp_path / "s").rename(tmp_path / "old")
     for _ in range(4):
         summary = again()
-    failed = [trial for trial in study_of(tmp_path / "s").trials if trial.state.name == "FAIL"]
+    failed = [trial for trial in attempts_of(tmp_path / "s") if trial.state.name == "FAIL"]
     assert [trial.user_attrs["failures"] for trial in failed] == [3] * summary.counts["failed"]
 
 
@@ -400,22 +417,22 @@ def test_trials_that_agree_are_handed_over_as_stacks(tmp_path: Path, monkeypatch
     assert [trial.codelength for trial in again.trials] == [trial.codelength for trial in summary.trials]
 
 
-def trials_of(url: str, mark: str, limit: int) -> Trials:
+def trials_of(url: str, mark: str, num_trials: int) -> Ledger:
     settings: dict[str, Any] = {"space": SPACE, "seed": 0, "sampler": "random", "grace_seconds": 1e6}
-    return Trials(url, "shared", mark=mark, limit=limit, **settings)
+    return Ledger(url, "shared", mark=mark, num_trials=num_trials, **settings)
 
 
 def test_directories_that_share_a_study_share_its_trials(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/shared.db"
     one, other = trials_of(url, "one", 6), trials_of(url, "other", 6)
     taken = [each.take() for each in (one, other, one, other)]
-    numbers = [claims[0].number for claims in taken if claims]
+    numbers = [trials[0].number for trials in taken if trials]
     assert sorted(numbers) == [0, 1, 2, 3]
     one.settle(Outcome(numbers[0], "finished", value=3.0))
     other.settle(Outcome(numbers[1], "failed", error="its process died", died=True))
     one.close()
     resumed = trials_of(url, "one", 6)
-    left = [claims[0].number for claims in iter(resumed.take, None)]
+    left = [trials[0].number for trials in iter(resumed.take, None)]
     assert left == [numbers[2], 4, 5]
     assert other.take() == taken[1]  # a trial whose process died is run again
     assert other.take() is None
@@ -428,7 +445,7 @@ def test_a_password_is_written_nowhere(tmp_path: Path) -> None:
     with pytest.raises(PreqError, match=r"the storage postgresql://me@nowhere.invalid/sweeps cannot be used") as caught:
         do(tmp_path / "s", storage=url)
     assert "secret" not in str(caught.value)
-    SweepHome.begin(tmp_path / "s", {"model": "m", "method": {}}, trials=1, resume=False, storage=url)
+    SweepFile.begin(tmp_path / "s", {"model": "m", "method": {}}, trials=1, resume=False, storage=url)
     assert "secret" not in (tmp_path / "s/sweep.json").read_text()
     assert without_password("sqlite:///a.db") == "sqlite:///a.db"
     assert without_password("mysql://h/d?password=secret&charset=utf8") == "mysql://h/d?charset=utf8"
@@ -552,7 +569,7 @@ def test_a_sweep_that_was_stopped_goes_on_to_the_same_trials(
     assert main(command(tmp_path, "--out", str(out), "--resume", "--json")) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["trials"], told["finished"]) == (3, 3)
-    assert [trial.state.name for trial in study_of(out).trials] == ["COMPLETE"] * 3
+    assert [trial.state.name for trial in attempts_of(out)] == ["COMPLETE"] * 3
     assert all(path.stat().st_mtime_ns == then for path, then in done.items())
     assert sorted(path.name for path in (out / "trials").iterdir()) == [f"{k:05d}" for k in range(3)]
     assert_same_trials(out, undisturbed, 3)
@@ -596,11 +613,12 @@ def test_a_trial_whose_process_dies_is_run_again(tmp_path: Path) -> None:
 def test_a_worker_that_a_signal_to_all_ends_is_stopped_and_has_not_failed() -> None:
     ours, theirs = multiprocessing.Pipe()
     theirs.close()
-    worker = _Worker(SimpleNamespace(join=lambda: None, exitcode=-15), ours, (Claim(3, {}, 0),))
+    worker = _Worker(SimpleNamespace(join=lambda: None, exitcode=-15), ours)
     executor, stop = Processes(1), StopRequest()
     executor._workers.append(worker)
     stop.signal_number = signal.SIGTERM
-    assert list(executor._answer(worker, stop)) == [Outcome(3, "stopped")]
+    assert executor.wait([worker]) == [worker]
+    assert executor.outcomes(worker, (Trial(3, {}, 0),), stop) == [Outcome(3, "stopped")]
 
 
 @pytest.mark.parametrize("when", ["before the run listens", "when the run has nothing left to do"])

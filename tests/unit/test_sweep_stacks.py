@@ -18,15 +18,15 @@ from prequential.learn.recipe import SHARED, VECTORS, Recipe
 from prequential.runs.directory import MemberDirectory, RunDirectory
 from prequential.runs.record import Record
 from prequential.sweeps import LogUniform, SweepInterrupted
-from prequential.sweeps.claims import Claim, Outcome
+from prequential.sweeps.ledger import Ledger
 from prequential.sweeps.spaces import Resolved
 from prequential.sweeps.stacking import leave_stack
-from prequential.sweeps.study import Trials
+from prequential.sweeps.trials import Outcome, Trial
 
 from ..conftest import blobs
 from ..laws.test_records import tiny
 from ..processes import PATIENCE, Gate, start_preq, wait_for
-from .test_sweep import METHOD, assert_same_trials, command, study_of
+from .test_sweep import METHOD, assert_same_trials, attempts_of, command
 
 SPACE: dict[str, Any] = {"learning_rate": LogUniform(1e-3, 1e-1), "eps": LogUniform(1e-4, 1.0)}
 
@@ -132,29 +132,29 @@ def test_a_trial_that_ran_alone_may_be_stacked(tmp_path: Path, undisturbed: Path
 
 def test_trials_whose_process_died_come_back_together_and_then_alone(tmp_path: Path) -> None:
     base = Resolved(METHOD, Recipe(), 1.0, 0)
-    trials = Trials(
-        f"sqlite:///{tmp_path}/study.db", "s", space=SPACE, seed=0, sampler="random", mark="me", limit=5,
+    ledger = Ledger(
+        f"sqlite:///{tmp_path}/study.db", "s", space=SPACE, seed=0, sampler="random", mark="me", num_trials=5,
         stack=(3, base),
     )  # fmt: skip
 
-    def die(claims: tuple[Claim, ...]) -> None:
-        for each in claims:
-            trials.settle(Outcome(each.number, "failed", error="its process died", died=True))
+    def die(trials: tuple[Trial, ...]) -> None:
+        for each in trials:
+            ledger.settle(Outcome(each.number, "failed", error="its process died", died=True))
 
-    def numbers(claims: tuple[Claim, ...] | None) -> list[int]:
-        return [each.number for each in claims or ()]
+    def numbers(trials: tuple[Trial, ...] | None) -> list[int]:
+        return [each.number for each in trials or ()]
 
-    first, second = trials.take(), trials.take()
+    first, second = ledger.take(), ledger.take()
     assert first is not None
     assert second is not None
     die(first)
-    again = trials.take()
+    again = ledger.take()
     assert again == first
     die(again)
-    assert [numbers(trials.take()) for _ in range(4)] == [[0], [1], [2], []]
+    assert [numbers(ledger.take()) for _ in range(4)] == [[0], [1], [2], []]
     die(second)
-    assert trials.take() == second
-    trials.close()
+    assert ledger.take() == second
+    ledger.close()
 
 
 def test_every_setting_of_a_recipe_is_shared_or_a_vector() -> None:
@@ -180,6 +180,6 @@ def test_kills_at_random_moments_change_nothing(tmp_path: Path, capsys: Any, mon
     assert main([*flags, "--out", str(out), "--resume", "--json"]) == 0
     told, said = capsys.readouterr()
     assert (json.loads(told)["finished"], said) == (3, "")
-    assert [trial.state.name for trial in study_of(out).trials] == ["COMPLETE"] * 3
+    assert [trial.state.name for trial in attempts_of(out)] == ["COMPLETE"] * 3
     assert names(out) == ["00000", "00001", "00002"]
     assert_same_trials(out, tmp_path / "whole", 3)

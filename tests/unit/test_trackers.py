@@ -18,7 +18,7 @@ from prequential.errors import PreqWarning
 from prequential.runs.progress import Progress
 from prequential.runs.record import ARRAYS
 from prequential.sweeps import LogUniform
-from prequential.sweeps.pruning import trial_path
+from prequential.sweeps.directory import trial_path
 from prequential.trackers import tracker_names
 from prequential.trackers.backends import BACKENDS
 from prequential.trackers.tracker import Tracker

@@ -1,13 +1,13 @@
 """What is known of a run before its first event, and whether two runs are the same one. No torch."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from prequential.conditioning import INPUTS_SO_FAR
 from prequential.errors import PreqWarning
-from prequential.names_of_before import hint
+from prequential.names_of_before import differences as parts_that_differ
 
 IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes", "target")
 """What a resumed run must share with the one it goes on with."""
@@ -57,11 +57,7 @@ def identity_of(facts: Facts) -> dict[str, Any]:
 
 def differences(facts: Facts, earlier: Mapping[str, Any]) -> list[str]:
     """What keeps a run from going on with an earlier one."""
-    found = [
-        f"{place} {then} then, {now} now{hint(then, now)}"
-        for name in IDENTITY
-        for place, then, now in _differences(name, earlier.get(name), getattr(facts, name))
-    ]
+    found = [each for name in IDENTITY for each in parts_that_differ(name, earlier.get(name), getattr(facts, name))]
     before, now = EAGER | earlier.get("environment", {}), facts.environment
     return found + [
         f"{name} {before.get(name)} then, {now[name]} now"
@@ -76,11 +72,3 @@ def note_versions(facts: Facts, earlier: Mapping[str, Any], stacklevel: int) -> 
     changed = [f"{name} {then.get(name)} then, {now[name]} now" for name in VERSIONS if then.get(name) != now[name]]
     if changed:
         warnings.warn(f"the bits may differ from here on: {'; '.join(changed)}", PreqWarning, stacklevel + 1)
-
-
-def _differences(place: str, then: object, now: object) -> Iterator[tuple[str, object, object]]:
-    if isinstance(then, dict) and isinstance(now, dict):
-        for key in dict.fromkeys([*then, *now]):
-            yield from _differences(f"{place}.{key}", then.get(key), now.get(key))
-    elif then != now:
-        yield place, then, now

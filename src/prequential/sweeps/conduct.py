@@ -1,201 +1,99 @@
-"""A sweep from beginning to end: claim trials, have them executed, write down what became of them."""
+"""The course of a sweep: take a trial or a stack of them, have it run somewhere, settle what became of it, and again.
+
+The ledger knows which trials there are and who runs which (`ledger.py`, an Optuna study). An executor runs them: this
+process, worker processes (`execute.py`) or Ray's (`ray_executor.py`). Whoever conducts hands trials from one to the
+other, writes down the outcomes as they come and tells of them. A sweep that is resumed is one whose ledger already
+knows something: nothing else is different.
+"""
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from prequential.errors import PreqError, require_count, require_number, whole_seed
-from prequential.learn.execution import Execution
-from prequential.learn.recipe import Recipe
-from prequential.lock import DirectoryLock
-from prequential.methods import Method, ReplayStreams
-from prequential.runs.record import require_writable
+from prequential.errors import PreqError
+from prequential.runs.record import OVER
 from prequential.runs.signals import StopRequest
-from prequential.settings import plain_value, settings_of
-from prequential.sweeps.conductor import Conductor, SweepProgress
-from prequential.sweeps.execute import Executor, InThisProcess, Processes
-from prequential.sweeps.home import SWEEP_FILE, SweepHome
-from prequential.sweeps.pruning import Rule
-from prequential.sweeps.ray_executor import RayTasks
-from prequential.sweeps.sampling import LEARNING, RANDOM, make_sampler, require_draws
-from prequential.sweeps.spaces import Resolved, Space, find_space, on_grid, require_space
-from prequential.sweeps.storage import storage_url, usable
-from prequential.sweeps.study import Trials
-from prequential.sweeps.summary import Summary, summarise
-from prequential.sweeps.trials import Loader, Work
-from prequential.trackers import require_trackers
-
-if TYPE_CHECKING:
-    from prequential.data.sequence import DataSequence
-    from prequential.models import ModelFactory
+from prequential.sweeps.directory import set_aside
+from prequential.sweeps.execute import Executor
+from prequential.sweeps.ledger import Ledger
+from prequential.sweeps.pruning import REGRET, note_best
+from prequential.sweeps.summary import summarise
+from prequential.sweeps.trials import Outcome, Work
 
 
-def sweep(
-    make_model: "str | ModelFactory",
-    data: "DataSequence | Loader",
-    method: Method | None = None,
-    recipe: Recipe | None = None,
-    *,
-    space: str | Space,
-    seed: int,
-    out: str | Path,
-    trials: int = 50,
-    resume: bool = False,
-    jobs: int = 1,
-    sampler: str = RANDOM,
-    prune: str | None = None,
-    stack: int | None = None,
-    grid: int = 5,
-    storage: str | None = None,
-    grace_seconds: float = 120.0,
-    plan_seed: int = 0,
-    width: float = 1.0,
-    device: str = "cpu",
-    execution: Execution | None = None,
-    threads: int = 1,
-    checkpoint_seconds: float = 60.0,
-    executor: Executor | None = None,
-    track: Sequence[str] = (),
-    listeners: Iterable[Callable[[SweepProgress], object]] = (),
-) -> Summary:
-    """Run many trials whose settings are drawn from a space.
+@dataclass(frozen=True)
+class SweepProgress:
+    """Where a sweep stands."""
 
-    Args:
-        make_model: as for `run`. With several jobs it must be a name, or defined at the top of a module.
-        data: the sequence.
-        method: as for `run`; the space changes its settings.
-        recipe: as for `run`; the space changes its settings.
-        space: a dictionary of distributions and fixed values, one of SPACES by name, or `file.py:name`.
-        seed: of the settings that are drawn and of the trials' own seeds.
-        out: a directory for the study and, under `trials`, a run directory for each trial.
-        trials: how many in all. A sweep that is resumed with more is extended.
-        resume: go on with the sweep in `out`, or begin it.
-        jobs: worker processes.
-        sampler: "random", whose draws depend on nothing but seed and number of a trial, or one of Optuna's.
-        prune: "regret", "regret:FACTOR", or one of Optuna's pruners. None: every trial runs to its end.
-        stack: train up to so many trials whose plan and shapes agree as one stack.
-        grid: with `stack`, how many values number of streams, batch size and width are drawn from.
-        storage: where the study is kept, as Optuna writes it. None: a file in `out`. Sweeps with the same settings
-            and another `out` share its trials, and each ends when all are done.
-        grace_seconds: with `storage`, how long a directory that shares it may give no sign of life before the
-            others take its trials over.
-        plan_seed: of the plan, which all trials share.
-        width: scales the layers of models that have a width, unless the space does.
-        device: as for `run`.
-        execution: as for `run`; a stack has an engine of its own.
-        threads: CPU threads of each job.
-        checkpoint_seconds: how often each running trial saves its state.
-        executor: who executes trials, such as `RayTasks`. None: this process for one job, else worker processes.
-        track: trackers that are told how each trial goes, by name (see `prequential.track`).
-        listeners: called with `SweepProgress` at the beginning and after each trial.
-
-    Returns:
-        A summary of all trials.
-
-    Raises:
-        PreqError: for mistakes in what was given.
-        SweepInterrupted: on Ctrl-C or SIGTERM, when all that runs has saved its state.
-
-    Example:
-        >>> import tempfile, prequential as pq
-        >>> data = pq.load_data("mnist").take(64).without_heldout()
-        >>> space = {"learning_rate": pq.LogUniform(1e-4, 1e-2), "num_streams": 1}
-        >>> with tempfile.TemporaryDirectory() as out:
-        ...     result = pq.sweep("mlp1", data, space=space, trials=2, width=0.1, seed=0, out=out)
-        >>> result.counts["finished"], result.best.codelength == min(t.codelength for t in result.trials)
-        (2, True)
-    """
-    base = Resolved(method or ReplayStreams(), recipe or Recipe(), width, 0)
-    chosen = _checked_space(space, base.method, stack, grid)
-    rule = _checked_rule(prune, base.method, stack)
-    for name, count in (("trials", trials), ("jobs", jobs), ("threads", threads)):
-        require_count(name, count)
-    require_number("width", width, above=0)
-    require_number("grace_seconds", grace_seconds, above=0)
-    if isinstance(executor, RayTasks):
-        executor.require_device(device)
-    seed = whole_seed("seed", seed)
-    make_sampler(sampler, chosen, seed, 0)
-    execution = execution or Execution()
-    _require_stackable(stack, sampler, execution.engine)
-    if not (Path(out) / SWEEP_FILE).exists():
-        require_draws(chosen, seed, trials, base)
-    track = require_trackers(track, out)
-    run_settings = {"plan_seed": plan_seed, "device": device, "threads": threads}
-    facts = {
-        "model": _model_name(make_model),
-        "data": _data_facts(data),
-        "method": settings_of(base.method),
-        "recipe": settings_of(base.recipe),
-        "width": float(width),
-        "space": {name: plain_value(value) for name, value in chosen.items()},
-        "seed": seed,
-        "sampler": sampler,
-        "prune": prune,
-        **run_settings,
-        **execution.facts(),
-    }
-    directory, url = require_writable(Path(out)), storage_url(Path(out), storage)
-    with (
-        DirectoryLock(directory),
-        StopRequest() as stop,
-        SweepHome.begin(directory, facts, trials=trials, resume=resume, storage=storage).kept_if_begun() as home,
-        usable(url),
-    ):
-        arguments = run_settings | {"checkpoint_seconds": checkpoint_seconds, "execution": execution}
-        work = Work(
-            make_model, data, base, directory, arguments,
-            rule, url, home.study, stack is not None, track,
-        )  # fmt: skip
-        claims = Trials(
-            url, home.study, space=chosen, seed=seed, sampler=sampler, mark=home.mark, limit=trials,
-            grace_seconds=None if storage is None else grace_seconds, pruner=None if rule is None else rule.pruner(),
-            stack=None if stack is None else (stack, base),
-        )  # fmt: skip
-        with contextlib.closing(claims):
-            Conductor(work, claims, trials, list(listeners)).go(executor or _executor(jobs), stop)
-        return summarise(directory, storage)
+    done: int
+    """Trials that have come to an end, in this sweep or one it goes on with."""
+    trials: int
+    best: float | None
+    """The shortest codelength so far."""
+    outcome: Outcome | None = None
+    """What has just come to an end."""
 
 
-def _executor(jobs: int) -> Executor:
-    return InThisProcess() if jobs == 1 else Processes(jobs)
+class SweepInterrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM: the trials that were running have saved their state."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__("the sweep was stopped; resume goes on")
+        self.signal_number = signal_number
 
 
-def _checked_space(space: str | Space, method: Method, stack: int | None, grid: int) -> Space:
-    if isinstance(space, str):
-        space = find_space(space)
-    require_space(space, method)
-    if stack is None:
-        return space
-    require_count("stack", stack)
-    return on_grid(space, method, grid)
+class Conductor:
+    """Hands trials to an executor, and takes outcomes as they come."""
 
+    def __init__(
+        self, work: Work, ledger: Ledger, storage: str | None, listeners: Sequence[Callable[[SweepProgress], object]]
+    ) -> None:
+        self._work, self._ledger, self._listeners = work, ledger, listeners
+        self._num_done, self._best, self._best_here, self._any_ended_here = 0, math.inf, math.inf, False
+        for number in ledger.taken_by_others():
+            set_aside(work.directory, number)
+        for trial in summarise(work.directory, storage).trials[: ledger.num_trials]:
+            if trial.is_over:
+                self._count(trial.number, trial.status, trial.codelength, is_here=trial.path is not None)
 
-def _require_stackable(stack: int | None, sampler: str, engine: str) -> None:
-    if stack is not None and sampler in LEARNING:
-        raise PreqError(f"a stack draws its trials before any has run, and {sampler} learns from them; leave one out")
-    if stack is not None and engine != "auto":
-        raise PreqError(f"a stack has an engine of its own, and '{engine}' was asked for; leave one out")
+    def go(self, executor: Executor, stop: StopRequest) -> None:
+        """Have every trial run that nobody else runs, and what others leave undone."""
+        self._tell(None)
+        signal_number, is_more = 0, True
+        while is_more:
+            with contextlib.closing(executor.run(self._work, self._ledger.take, stop)) as outcomes:
+                for outcome in outcomes:
+                    signal_number = signal_number or outcome.signal_number
+                    self._settle(outcome)
+            is_more = not signal_number and self._ledger.wait(stop)
+        if stop.requested or signal_number:
+            raise SweepInterrupted(stop.signal_number or signal_number)
 
+    def _settle(self, outcome: Outcome) -> None:
+        if outcome.is_mistake and not self._any_ended_here:
+            # what is wrong for the first trial here is wrong for all: it stays open, and no failure of its own counts
+            raise PreqError(str(outcome.error))
+        if not self._ledger.settle(outcome):
+            set_aside(self._work.directory, outcome.number)
+            return
+        if outcome.status in OVER:
+            self._count(outcome.number, outcome.status, outcome.value, is_here=True)
+        if outcome.status != "stopped":
+            self._tell(outcome)
 
-def _checked_rule(prune: str | None, method: Method, stack: int | None) -> Rule | None:
-    if prune is None:
-        return None
-    if not method.prequential:
-        raise PreqError(f"{method.name} has no codelength to prune by; leave pruning out")
-    if stack is not None:
-        raise PreqError("a stack runs its trials to their end; leave out either stack or prune")
-    return Rule.parse(prune)
+    def _count(self, number: int, status: str, value: float | None, *, is_here: bool) -> None:
+        """One more trial is over. Those here are pruned by the shortest that finished here."""
+        self._num_done += 1
+        self._any_ended_here |= is_here
+        if status != "finished" or value is None:
+            return
+        self._best = min(self._best, value)
+        if is_here and value < self._best_here and self._work.prune is not None and self._work.prune.name == REGRET:
+            self._best_here = value
+            note_best(self._work.directory, number)
 
-
-def _model_name(make_model: object) -> str:
-    if isinstance(make_model, str):
-        return make_model
-    return f"{getattr(make_model, '__module__', '')}:{getattr(make_model, '__qualname__', type(make_model).__name__)}"
-
-
-def _data_facts(data: "DataSequence | Loader") -> Mapping[str, Any]:
-    if isinstance(data, Loader):
-        return data.facts
-    return {"name": data.name, "length": len(data), "order_seed": data.order_seed, **data.digests()}
+    def _tell(self, outcome: Outcome | None) -> None:
+        best = None if math.isinf(self._best) else self._best
+        for listener in self._listeners:
+            listener(SweepProgress(self._num_done, self._ledger.num_trials, best, outcome))

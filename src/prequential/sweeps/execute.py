@@ -4,8 +4,8 @@ import contextlib
 import multiprocessing
 import pickle
 import signal
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
@@ -13,10 +13,9 @@ from typing import Any, Protocol
 from prequential.errors import PreqError
 from prequential.runs.progress import Progress
 from prequential.runs.signals import StopRequest
-from prequential.sweeps.claims import Claim, Outcome
-from prequential.sweeps.trials import TrialRunner, Work
+from prequential.sweeps.trials import Outcome, Trial, TrialRunner, Work
 
-Take = Callable[[], tuple[Claim, ...] | None]
+Take = Callable[[], tuple[Trial, ...] | None]
 SECONDS_BETWEEN_LOOKS = 0.2
 
 
@@ -33,75 +32,145 @@ class Executor(Protocol):
         """Execute trials."""
 
 
+class Workers(Protocol):
+    """The contract of workers that `keep_busy` can lead. What `start` gives stands for the trials it was given."""
+
+    def room(self) -> int:
+        """How many may be running at once."""
+
+    def start(self, trials: tuple[Trial, ...]) -> Hashable:
+        """Have a trial, or a stack of them, run."""
+
+    def wait(self, running: Sequence[Any]) -> Iterable[Any]:
+        """Those that are done, after a short while at most."""
+
+    def outcomes(self, done: Any, trials: tuple[Trial, ...], stop: StopRequest) -> list[Outcome]:
+        """What became of the trials."""
+
+    def ask_to_stop(self, running: Any) -> None:
+        """Have it save its state and end."""
+
+
+def keep_busy(workers: Workers, take: Take, stop: StopRequest) -> Generator[Outcome, None, None]:
+    """Keep as many trials, or stacks of them, going as there is room for."""
+    running: dict[Any, tuple[Trial, ...]] = {}
+    is_asked = False
+    while True:
+        while not stop.requested and len(running) < workers.room() and (trials := take()) is not None:
+            running[workers.start(trials)] = trials
+        if stop.requested and not is_asked:
+            is_asked = True
+            for each in running:
+                workers.ask_to_stop(each)
+        if not running:
+            return
+        for done in workers.wait(list(running)):
+            yield from workers.outcomes(done, running.pop(done), stop)
+
+
 class InThisProcess:
     """One trial after another, here: nothing needs to be sent anywhere."""
 
     def run(self, work: Work, take: Take, stop: StopRequest) -> Generator[Outcome, None, None]:
-        runner, passed_on = TrialRunner(work), False
-
-        def stop_if_asked(progress: Progress) -> None:
-            nonlocal passed_on
-            if stop.requested and not passed_on:  # asked before the run could listen itself
-                passed_on = True
-                signal.raise_signal(stop.signal_number)
-
-        while not stop.requested and (claims := take()) is not None:
-            outcomes = runner(claims, [stop_if_asked])
+        runner = TrialRunner(work)
+        # asked before the run could listen itself
+        passed_on = _SignalOnce(lambda: stop.requested, lambda: stop.signal_number)
+        while not stop.requested and (trials := take()) is not None:
+            outcomes = runner(trials, [passed_on])
             yield from outcomes
             if any(outcome.status == "stopped" for outcome in outcomes):
                 return
 
 
-@dataclass
+class _SignalOnce:
+    """A listener that raises a signal when it is asked to: a run takes that as a request, and saves its state."""
+
+    def __init__(self, is_asked: Callable[[], bool], number: Callable[[], int]) -> None:
+        self._is_asked, self._number, self.is_raised = is_asked, number, False
+
+    def __call__(self, progress: Progress) -> None:
+        if not self.is_raised and self._is_asked():
+            self.is_raised = True
+            signal.raise_signal(self._number())
+
+
+@dataclass(eq=False)
 class _Worker:
     process: Any
     connection: Connection
-    claims: tuple[Claim, ...] = ()
-    is_ready: bool = field(default=False)
+    is_ready: bool = False
+    answer: list[Outcome] | None = None
+    """What has become of the trials it was sent last; None also where it died."""
 
 
 class Processes:
     """Worker processes that live as long as the sweep, so that torch is imported and data is loaded once in each."""
 
-    def __init__(self, number: int) -> None:
-        self._number = number
+    def __init__(self, num_workers: int) -> None:
+        self._num_workers = num_workers
         self._workers: list[_Worker] = []
+        self._idle: list[_Worker] = []
 
     def run(self, work: Work, take: Take, stop: StopRequest) -> Generator[Outcome, None, None]:
+        self._work = work
         try:
-            while True:
-                self._hand_out(work, take, stop)
-                busy = [worker for worker in self._workers if worker.claims]
-                if not busy:
-                    return
-                ready = wait([worker.connection for worker in busy], SECONDS_BETWEEN_LOOKS)
-                for worker in busy:
-                    if worker.connection in ready:
-                        yield from self._answer(worker, stop)
+            yield from keep_busy(self, take, stop)
         finally:
-            self._end()
-
-    def _hand_out(self, work: Work, take: Take, stop: StopRequest) -> None:
-        if stop.requested:
             for worker in self._workers:
-                self._ask_to_stop(worker)
-            return
-        while self._has_room() and (claims := take()) is not None:
-            worker = self._idle() or self._start(work)
-            worker.claims = claims
-            with contextlib.suppress(OSError):  # a dead worker is noticed where its answer is waited for
-                worker.connection.send(claims)
+                self.ask_to_stop(worker)
+                worker.connection.close()  # the end of the pipe stops a worker as well
+            for worker in self._workers:
+                worker.process.join()
+            self._workers, self._idle = [], []
 
-    def _has_room(self) -> bool:
-        return len(self._workers) < self._number or self._idle() is not None
+    def room(self) -> int:
+        return self._num_workers
 
-    def _idle(self) -> _Worker | None:
-        return next((worker for worker in self._workers if not worker.claims), None)
+    def start(self, trials: tuple[Trial, ...]) -> _Worker:
+        worker = self._idle.pop() if self._idle else self._begin()
+        with contextlib.suppress(OSError):  # a dead worker is noticed where its answer is waited for
+            worker.connection.send(trials)
+        return worker
 
-    def _start(self, work: Work) -> _Worker:
+    def wait(self, running: Sequence[_Worker]) -> list[_Worker]:
+        ready = wait([worker.connection for worker in running], SECONDS_BETWEEN_LOOKS)
+        return [worker for worker in running if worker.connection in ready and self._has_answered(worker)]
+
+    def _has_answered(self, worker: _Worker) -> bool:
+        was_ready = worker.is_ready
+        try:
+            worker.answer, worker.is_ready = worker.connection.recv(), True
+        except (EOFError, OSError):
+            worker.answer = None
+            return True
+        return was_ready
+
+    def outcomes(self, done: _Worker, trials: tuple[Trial, ...], stop: StopRequest) -> list[Outcome]:
+        if done.answer is not None:
+            self._idle.append(done)
+            return done.answer
+        done.process.join()
+        done.connection.close()
+        self._workers.remove(done)
+        if stop.requested:  # a signal to the whole group ends a worker that does not run a trial just then
+            return [Outcome(trial.number, "stopped") for trial in trials]
+        code = done.process.exitcode
+        how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
+        if not done.is_ready:
+            raise PreqError(
+                f"a worker process died before it began ({how}, see above); a script that starts a sweep must keep it "
+                'behind if __name__ == "__main__":'
+            )
+        return [Outcome(trial.number, "failed", error=f"its process died ({how})", died=True) for trial in trials]
+
+    def ask_to_stop(self, running: _Worker) -> None:
+        with contextlib.suppress(OSError):
+            running.connection.send(None)
+
+    def _begin(self) -> _Worker:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        worker = _Worker(context.Process(target=_serve, args=(theirs, work)), ours)
+        worker = _Worker(context.Process(target=_serve, args=(theirs, self._work)), ours)
         # Ctrl-C reaches the whole group; the workers are asked to stop through their pipes, once.
         resource_tracker.ensure_running()  # else it is started on the way, and lets the signal through again
         before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
@@ -120,63 +189,15 @@ class Processes:
         self._workers.append(worker)
         return worker
 
-    def _answer(self, worker: _Worker, stop: StopRequest) -> Generator[Outcome, None, None]:
-        try:
-            outcomes = worker.connection.recv()
-        except (EOFError, OSError):
-            yield from self._bury(worker, stop)
-            return
-        if outcomes is None:
-            worker.is_ready = True
-            return
-        worker.claims = ()
-        yield from outcomes
-
-    def _bury(self, worker: _Worker, stop: StopRequest) -> Generator[Outcome, None, None]:
-        worker.process.join()
-        worker.connection.close()
-        self._workers.remove(worker)
-        if stop.requested:  # a signal to the whole group ends a worker that does not run a trial just then
-            yield from (Outcome(claimed.number, "stopped") for claimed in worker.claims)
-            return
-        code = worker.process.exitcode
-        how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
-        if not worker.is_ready:
-            raise PreqError(
-                f"a worker process died before it began ({how}, see above); a script that starts a sweep must keep it "
-                'behind if __name__ == "__main__":'
-            )
-        for claimed in worker.claims:
-            yield Outcome(claimed.number, "failed", error=f"its process died ({how})", died=True)
-
-    def _ask_to_stop(self, worker: _Worker) -> None:
-        with contextlib.suppress(OSError):
-            worker.connection.send(None)
-
-    def _end(self) -> None:
-        for worker in self._workers:
-            self._ask_to_stop(worker)
-            worker.connection.close()  # the end of the pipe stops a worker as well
-        for worker in self._workers:
-            worker.process.join()
-        self._workers.clear()
-
 
 def _serve(connection: Connection, work: Work) -> None:
     """The life of a worker: trials come through the pipe, outcomes go back; it stops where the pipe ends."""
     import prequential.runs.run  # noqa: F401  # the slow part, before the first trial is waited for
 
-    runner, asked = TrialRunner(work), False
-
-    def stop_if_asked(progress: Progress) -> None:
-        nonlocal asked
-        if not asked and connection.poll():
-            asked = True
-            signal.raise_signal(signal.SIGTERM)  # which a run takes as a request: it saves its state
-
+    runner, stop_if_asked = TrialRunner(work), _SignalOnce(connection.poll, lambda: signal.SIGTERM)
     with contextlib.suppress(EOFError, OSError):
         connection.send(None)
-        while (claims := connection.recv()) is not None:
-            connection.send(runner(claims, [stop_if_asked]))
-            if asked:
+        while (trials := connection.recv()) is not None:
+            connection.send(runner(trials, [stop_if_asked]))
+            if stop_if_asked.is_raised:
                 return

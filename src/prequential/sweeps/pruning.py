@@ -8,7 +8,6 @@ where best is the shortest finished trial. With factor 1 it can never win, since
 """
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from prequential.errors import PreqError, require_number, unknown_name
 from prequential.files import read_array, write_atomically
 from prequential.runs.progress import Listener, Progress, Pruned
+from prequential.sweeps.directory import trial_path
 
 REGRET = "regret"
 _OPTUNAS = {
@@ -89,16 +89,6 @@ def is_hopeless(nats: float, position: int, best: NDArray[np.float64], factor: f
     return nats > so_far + factor * (float(best[-1]) - so_far)
 
 
-def trial_path(directory: Path, number: int) -> Path:
-    """The run directory of a trial.
-
-    Example:
-        >>> trial_path(Path("sweep"), 7).as_posix()
-        'sweep/trials/00007'
-    """
-    return directory / "trials" / f"{number:05d}"
-
-
 def note_best(directory: Path, number: int) -> None:
     """Tell the trials that are running which finished one is the shortest."""
     write_atomically(directory / "best.json", json.dumps({"number": number}).encode())
@@ -135,11 +125,12 @@ class ByRegret:
 class ByOptuna:
     """A listener that reports the codelength at fixed prefixes to a study, and stops where its pruner says so.
 
-    It reads the prefix from the run's own file: listeners hear of positions that differ from run to run.
+    It reads the prefix from the run's own file: listeners hear of positions that differ from run to run. What goes on
+    from a checkpoint is another attempt to the study, and is reported from its beginning.
     """
 
-    def __init__(self, trial: Any, reported: set[int], nats_file: Path) -> None:
-        self._trial, self._reported, self._nats_file = trial, reported, nats_file
+    def __init__(self, attempt: Any, nats_file: Path) -> None:
+        self._attempt, self._nats_file, self._reported = attempt, nats_file, set[int]()
 
     def __call__(self, progress: Progress) -> None:
         points = {progress.length * part // NUM_REPORTS for part in range(1, NUM_REPORTS)} - {0} - self._reported
@@ -148,15 +139,14 @@ class ByOptuna:
             return
         codelengths = np.cumsum(read_array(self._nats_file, due[-1]))
         for point in due:
-            self._trial.report(float(codelengths[point - 1]), step=point)
+            self._attempt.report(float(codelengths[point - 1]), step=point)
             self._reported.add(point)
-            if progress.position < progress.length and self._trial.should_prune():
+            if progress.position < progress.length and self._attempt.should_prune():
                 raise Pruned
 
 
-def make_listener(rule: Rule, directory: Path, number: int, open_trial: Callable[[], tuple[Any, set[int]]]) -> Listener:
+def make_listener(rule: Rule, directory: Path, number: int, attempt: Any) -> Listener:
     """What stops the trial of that number by the rule."""
     if rule.name == REGRET:
         return ByRegret(directory, 1.0 if rule.number is None else rule.number)
-    trial, reported = open_trial()
-    return ByOptuna(trial, reported, trial_path(directory, number) / "nats.npy")
+    return ByOptuna(attempt, trial_path(directory, number) / "nats.npy")

@@ -10,22 +10,18 @@ import signal
 import socket
 import sys
 import threading
-import time
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from prequential.errors import PreqError, require_count, require_number
 from prequential.runs.signals import StopRequest
-from prequential.sweeps.claims import Claim, Outcome
-from prequential.sweeps.execute import SECONDS_BETWEEN_LOOKS, Take
-from prequential.sweeps.trials import TrialRunner, Work
+from prequential.sweeps.execute import SECONDS_BETWEEN_LOOKS, Take, keep_busy
+from prequential.sweeps.trials import Outcome, Trial, TrialRunner, Work
 
 LOCAL = "local"
-SECONDS_BETWEEN_COUNTS = 5.0
-"""Machines may join a cluster or leave it."""
 SECONDS_TO_ANSWER = 10.0
 SENT_VARIABLES = ("PREQ_DATA", "OMP_WAIT_POLICY")
 
@@ -70,7 +66,7 @@ class RayTasks:
 
     def run(self, work: Work, take: Take, stop: StopRequest) -> Generator[Outcome, None, None]:
         with _connected(self.address) as ray:
-            yield from _Tasks(ray, self, work).run(take, stop)
+            yield from keep_busy(_Tasks(ray, self, work), take, stop)
 
 
 class _Tasks:
@@ -78,36 +74,17 @@ class _Tasks:
 
     def __init__(self, ray: Any, given: RayTasks, work: Work) -> None:
         self._ray, self._given = ray, given
-        self._running: dict[Any, tuple[Claim, ...]] = {}
-        self._room, self._counted = self._count_room(), time.monotonic()
-        if self._room == 0 and given.address == LOCAL:
-            raise PreqError(f"this machine has not what each Ray task is to be given: {_needs(given)}")
+        if self._count_room() == 0 and given.address == LOCAL:
+            needs = f"{given.cpus:g} CPU" + (f", {given.gpus:g} GPU" if given.gpus else "")
+            raise PreqError(f"this machine has not what each Ray task is to be given: {needs}")
         self._execute = ray.remote(num_cpus=given.cpus, num_gpus=given.gpus, max_retries=0)(_execute)
         self._sent = _Sent(ray.put(_packed(ray, work)))
 
-    def run(self, take: Take, stop: StopRequest) -> Generator[Outcome, None, None]:
-        """Keep as many tasks going as there is room for."""
-        asked = False
-        while True:
-            if not stop.requested:
-                self._hand_out(take)
-            elif not asked:
-                asked = True
-                for task in self._running:
-                    self._ray.cancel(task)  # a run takes it for Ctrl-C: it saves its state
-            if not self._running:
-                return
-            for task in self._ray.wait(list(self._running), timeout=SECONDS_BETWEEN_LOOKS)[0]:
-                yield from self._outcomes(task, self._running.pop(task))
-
-    def _hand_out(self, take: Take) -> None:
-        if time.monotonic() > self._counted + SECONDS_BETWEEN_COUNTS:
-            self._room, self._counted = self._count_room(), time.monotonic()
-        room = max(min(self._room, self._given.most or sys.maxsize), 1)  # one may wait for a machine to join
-        while len(self._running) < room and (claims := take()) is not None:
-            self._running[self._execute.remote(self._sent, claims)] = claims
+    def room(self) -> int:
+        return max(min(self._count_room(), self._given.most or sys.maxsize), 1)  # one may wait for a machine to join
 
     def _count_room(self) -> int:
+        """Tasks that the machines have room for that are there by now."""
         needs = {"CPU": self._given.cpus, "GPU": self._given.gpus}
         machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         return sum(
@@ -115,23 +92,29 @@ class _Tasks:
             for has in machines
         )
 
-    def _outcomes(self, task: Any, claims: tuple[Claim, ...]) -> list[Outcome]:
+    def start(self, trials: tuple[Trial, ...]) -> Any:
+        return self._execute.remote(self._sent, trials)
+
+    def wait(self, running: Sequence[Any]) -> list[Any]:
+        done: list[Any] = self._ray.wait(running, timeout=SECONDS_BETWEEN_LOOKS)[0]
+        return done
+
+    def ask_to_stop(self, running: Any) -> None:
+        self._ray.cancel(running)  # a run takes it for Ctrl-C: it saves its state
+
+    def outcomes(self, done: Any, trials: tuple[Trial, ...], stop: StopRequest) -> list[Outcome]:
         errors = self._ray.exceptions
         try:
-            outcomes: list[Outcome] = self._ray.get(task)
+            outcomes: list[Outcome] = self._ray.get(done)
             return outcomes
         except errors.TaskCancelledError:
-            return [Outcome(each.number, "stopped") for each in claims]
+            return [Outcome(each.number, "stopped") for each in trials]
         except errors.RayTaskError as error:  # what a run raises is an outcome: this is what came before
             line = f"a Ray worker cannot begin ({type(error.cause).__name__}: {error.cause})".splitlines()[0]
-            return [Outcome(each.number, "failed", error=line, is_mistake=True) for each in claims]
+            return [Outcome(each.number, "failed", error=line, is_mistake=True) for each in trials]
         except errors.RayError as error:
             how = f"its Ray worker died ({type(error).__name__})"
-            return [Outcome(each.number, "failed", error=how, died=True) for each in claims]
-
-
-def _needs(given: RayTasks) -> str:
-    return f"{given.cpus:g} CPU" + (f", {given.gpus:g} GPU" if given.gpus else "")
+            return [Outcome(each.number, "failed", error=how, died=True) for each in trials]
 
 
 def _packed(ray: Any, work: Work) -> bytes:
@@ -156,7 +139,7 @@ _runners: dict[str, TrialRunner] = {}
 """In a worker of Ray: what it has made ready for the sweep it works for."""
 
 
-def _execute(sent: _Sent, claims: tuple[Claim, ...]) -> list[Outcome]:
+def _execute(sent: _Sent, trials: tuple[Trial, ...]) -> list[Outcome]:
     """A task."""
     if sent.key not in _runners:
         import ray
@@ -166,7 +149,7 @@ def _execute(sent: _Sent, claims: tuple[Claim, ...]) -> list[Outcome]:
             os.chdir(sent.folder)
         _runners.clear()
         _runners[sent.key] = TrialRunner(pickle.loads(ray.get(sent.work)))
-    return _runners[sent.key](claims)
+    return _runners[sent.key](trials)
 
 
 @contextlib.contextmanager

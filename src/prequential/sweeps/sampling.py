@@ -1,7 +1,6 @@
 """Who draws the settings of a trial: our random search, or a sampler of Optuna's by name. No torch."""
 
 import warnings
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +12,11 @@ from prequential.sweeps.spaces import Resolved, Space, drawn, resolve
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
-    from optuna.study import Study
-    from optuna.trial import Trial
+    from optuna.trial import FrozenTrial, Trial
 
 RANDOM = "random"
 _OPTUNAS = {
+    RANDOM: "RandomSampler",
     "tpe": "TPESampler",
     "gp": "GPSampler",
     "cma-es": "CmaEsSampler",
@@ -25,7 +24,7 @@ _OPTUNAS = {
     "nsga2": "NSGAIISampler",
     "brute-force": "BruteForceSampler",
 }
-SAMPLERS = (RANDOM, *_OPTUNAS)
+SAMPLERS = tuple(_OPTUNAS)
 LEARNING = ("tpe", "gp", "cma-es", "nsga2")
 """Samplers whose draws depend on how earlier trials went."""
 
@@ -79,28 +78,40 @@ def run_seed(seed: int, number: int) -> int:
     return derive(seed, "trial", number) >> 33
 
 
+def new_attempt(
+    sampler: str, space: Space, seed: int, number: int, before: "FrozenTrial | None", attributes: dict[str, Any]
+) -> "FrozenTrial":
+    """An attempt at a trial as it is queued in a study: with what random search draws, or with what was drawn when the
+    trial was begun before. What is then missing is chosen by the study's sampler when it is taken."""
+    from optuna.trial import FixedTrial, TrialState, create_trial
+
+    known: Any = before
+    if sampler == RANDOM:
+        known = FixedTrial({name: each.label(_draw(each, seed, number, name)) for name, each in drawn(space).items()})
+        ask_for_settings(known, space)  # from now on it knows the distributions
+    params, distributions = ({}, {}) if known is None else (known.params, known.distributions)
+    return create_trial(state=TrialState.WAITING, params=params, distributions=distributions, user_attrs=attributes)
+
+
 def ask_for_settings(trial: "Trial", space: Space) -> dict[str, Any]:
-    """What the study's sampler chooses for the trial; what it chose before stays."""
+    """What the study knows of the trial, or else what its sampler chooses."""
     return {**space, **{name: each.suggest(trial, name) for name, each in drawn(space).items()}}
 
 
-def make_sampler(name: str, space: Space, seed: int, num_trials: int) -> "BaseSampler":
-    """The sampler of that name.
+def make_sampler(name: str, seed: int, num_begun: int) -> "BaseSampler":
+    """The sampler of that name. Random search has drawn everything before a study could ask for it.
 
     Args:
         name: one of SAMPLERS.
-        space: what is drawn.
         seed: the sweep's.
-        num_trials: trials begun so far. It goes into the seed of Optuna's samplers, which keep no state:
+        num_begun: trials begun so far. It goes into the seed of Optuna's samplers, which keep no state:
             a sweep that is resumed does not repeat its first draws.
     """
     if name not in SAMPLERS:
         raise unknown_name("sampler", name, SAMPLERS)
-    if name == RANDOM:
-        return _random_sampler(space, seed)
     import optuna
 
-    index = 0 if name == "qmc" else num_trials  # one sequence, whose place the study holds
+    index = 0 if name == "qmc" else num_begun  # one sequence, whose place the study holds
     kind: Any = getattr(optuna.samplers, _OPTUNAS[name])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -110,22 +121,3 @@ def make_sampler(name: str, space: Space, seed: int, num_trials: int) -> "BaseSa
             reason = str(error).splitlines()[0].split(". ")[0]
             raise PreqError(f"the sampler '{name}' needs a package that is not there ({reason})") from None
     return sampler
-
-
-def _random_sampler(space: Space, seed: int) -> "BaseSampler":
-    from optuna.samplers import BaseSampler as Base
-
-    class Seeded(Base):  # type: ignore[misc,unused-ignore]
-        """`draw_settings`, as Optuna asks for it."""
-
-        def infer_relative_search_space(self, study: "Study", trial: Any) -> dict[str, Any]:
-            return {}
-
-        def sample_relative(self, study: "Study", trial: Any, search_space: Mapping[str, Any]) -> dict[str, Any]:
-            return {}
-
-        def sample_independent(self, study: "Study", trial: Any, param_name: str, param_distribution: Any) -> Any:
-            distribution: Distribution = space[param_name]
-            return distribution.label(_draw(distribution, seed, trial.number, param_name))
-
-    return Seeded()

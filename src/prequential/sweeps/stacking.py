@@ -1,54 +1,50 @@
 """Trials whose plans and shapes agree, trained as one stack."""
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prequential.errors import PreqError
 from prequential.learn.recipe import SHARED
 from prequential.runs.progress import Listener
 from prequential.runs.record import OVER, RECORD_FILE, Record, load, read_facts
-from prequential.sweeps.claims import Claim
 from prequential.sweeps.spaces import Resolved, resolve
 
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
+    from prequential.sweeps.trials import Trial, Work
 
 STACK = "stack"
 """The engine that records of stacks name."""
-TAKEN = ("plan_seed", "device", "execution", "threads", "checkpoint_seconds")
-"""What a stack takes of the arguments of a run."""
 
 
-def stacks(claims: Sequence[Claim], base: Resolved, size: int) -> list[tuple[Claim, ...]]:
-    """The claims in groups of at most `size` whose plans and shapes agree, in the order of their first numbers.
+def stacks(trials: Sequence["Trial"], base: Resolved, size: int) -> list[tuple["Trial", ...]]:
+    """The trials in groups of at most `size` whose plans and shapes agree, in the order of their first numbers.
 
     Example:
         >>> from prequential.learn.recipe import Recipe
         >>> from prequential.methods import ReplayStreams
-        >>> claims = [Claim(n, {"num_streams": 2 + n % 2, "eps": 10.0**-n}, seed=n) for n in range(5)]
-        >>> groups = stacks(claims, Resolved(ReplayStreams(), Recipe(), 1.0, 0), 2)
-        >>> [[claimed.number for claimed in group] for group in groups]
+        >>> from prequential.sweeps.trials import Trial
+        >>> trials = [Trial(n, {"num_streams": 2 + n % 2, "eps": 10.0**-n}, seed=n) for n in range(5)]
+        >>> groups = stacks(trials, Resolved(ReplayStreams(), Recipe(), 1.0, 0), 2)
+        >>> [[trial.number for trial in group] for group in groups]
         [[0, 2], [1, 3], [4]]
     """
-    groups: dict[str, list[list[Claim]]] = {}
-    for each in sorted(claims, key=lambda claimed: claimed.number):
-        trial = resolve(each.settings, base)
-        shared = [getattr(trial.recipe, name) for name in SHARED]
-        lots = groups.setdefault(repr((trial.method, trial.width, shared)), [[]])
-        if len(lots[-1]) == size:
-            lots.append([])
-        lots[-1].append(each)
-    return sorted((tuple(lot) for lots in groups.values() for lot in lots), key=lambda lot: lot[0].number)
+    groups: dict[str, list[Trial]] = {}
+    for trial in sorted(trials, key=lambda trial: trial.number):
+        run = resolve(trial.settings, base)
+        shared = [getattr(run.recipe, name) for name in SHARED]
+        groups.setdefault(repr((run.method, run.width, shared)), []).append(trial)
+    parts = (tuple(each[start : start + size]) for each in groups.values() for start in range(0, len(each), size))
+    return sorted(parts, key=lambda part: part[0].number)
 
 
 def run_as_stack(
-    make_model: Any,
+    work: "Work",
     data: "DataSequence",
     trials: Sequence[Resolved],
     paths: Sequence[Path],
-    arguments: Mapping[str, Any],
     listeners: Sequence[Listener],
     listeners_of: Callable[[Path], Sequence[Listener]],
 ) -> list[Record]:
@@ -67,7 +63,7 @@ def run_as_stack(
     members = [(trial, path) for trial, path in zip(trials, paths, strict=True) if _may_be_member(found.get(path))]
     if len(found) < len(paths):
         records = run_stack(
-            make_model,
+            work.make_model,
             data,
             trials[0].method,
             [trial.recipe for trial, _ in members],
@@ -77,7 +73,7 @@ def run_as_stack(
             resume=True,
             listeners=listeners,
             listeners_of_each=[listeners_of(path) for _, path in members],
-            **{name: arguments[name] for name in TAKEN if name in arguments},
+            **work.arguments,
         )
         found |= {path: record for (_, path), record in zip(members, records, strict=True)}
     for path in paths:

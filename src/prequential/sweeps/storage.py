@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib.util
-import json
 import re
 import time
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from prequential.errors import PreqError
 
 if TYPE_CHECKING:
     from optuna.study import Study
-    from optuna.trial import FrozenTrial, Trial
 
 STUDY_FILE = "study.db"
 SECONDS_TO_WAIT = 60
@@ -61,7 +59,7 @@ def without_password(url: str | None) -> str | None:
 
 
 def open_study(url: str, name: str, *, create: bool, sampler: Any = None, pruner: Any = None) -> "Study":
-    """The study of that name.
+    """The study of that name. It holds no connection between two calls, and need not be closed.
 
     Raises:
         PreqError: if the storage cannot be reached or has no such study.
@@ -72,12 +70,10 @@ def open_study(url: str, name: str, *, create: bool, sampler: Any = None, pruner
         optuna.logging.set_verbosity(optuna.logging.WARNING)
     for attempt in range(1, MOST_ATTEMPTS + 1):
         try:
-            storage = _open_storage(url, exclusive=create)
+            given: dict[str, Any] = {"study_name": name, "sampler": sampler, "pruner": pruner}
             if create:
-                return optuna.create_study(
-                    storage=storage, study_name=name, sampler=sampler, pruner=pruner, load_if_exists=True
-                )
-            return optuna.load_study(storage=storage, study_name=name, sampler=sampler, pruner=pruner)
+                return optuna.create_study(storage=_open_storage(url), load_if_exists=True, **given)
+            return optuna.load_study(storage=_open_storage(url), **given)
         except KeyError:
             raise PreqError(f"{without_password(url)} holds no study '{name}'; was the sweep begun there?") from None
         except Exception as error:  # every database has its own classes of errors
@@ -85,6 +81,18 @@ def open_study(url: str, name: str, *, create: bool, sampler: Any = None, pruner
                 raise PreqError(f"the storage {without_password(url)} cannot be used ({_reason(error)})") from error
             time.sleep(0.05 * attempt)
     raise AssertionError("the last attempt returns or raises")
+
+
+def turns(url: str) -> contextlib.AbstractContextManager[object]:
+    """Inside, nobody else takes or gives up a trial of a study that is shared.
+
+    Other databases lock the row they have read until it is written. SQLite has no such locks, so that those who share
+    a file take turns by another file beside it.
+    """
+    from filelock import FileLock
+
+    file = sqlite_file(url)
+    return contextlib.nullcontext() if file is None else FileLock(file.with_name(f".{file.name}.lock"))
 
 
 @contextlib.contextmanager
@@ -103,27 +111,14 @@ def usable(url: str) -> Iterator[None]:
         ) from error
 
 
-def _open_storage(url: str, *, exclusive: bool) -> Any:
+def _open_storage(url: str) -> Any:
     import optuna
-    from sqlalchemy import event
+    from sqlalchemy.pool import NullPool
 
     if url.startswith("postgresql://") and importlib.util.find_spec("psycopg") is not None:
         url = url.replace("postgresql:", "postgresql+psycopg:", 1)  # which driver is meant depends on the version
-    if not url.startswith("sqlite:"):
-        return optuna.storages.RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
-    storage = optuna.storages.RDBStorage(url, engine_kwargs={"connect_args": {"timeout": SECONDS_TO_WAIT}})
-    if exclusive:  # SQLite locks when it writes, but two that take a trial must not both have read that it waits
-
-        @event.listens_for(storage.engine, "connect")
-        def no_transactions_of_its_own(connection: Any, _: object) -> None:
-            connection.isolation_level = None
-
-        @event.listens_for(storage.engine, "begin")
-        def lock_before_reading(connection: Any) -> None:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-        storage.engine.dispose()
-    return storage
+    connect = {"connect_args": {"timeout": SECONDS_TO_WAIT}} if url.startswith("sqlite:") else {}
+    return optuna.storages.RDBStorage(url, engine_kwargs={"poolclass": NullPool, **connect})
 
 
 def _others_were_first(error: Exception) -> bool:
@@ -137,43 +132,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ImportError) and "psycopg" in str(error):
         return "its driver is not installed; pip install 'prequential[postgres]'"
     return f"{type(error).__name__}: {error}".splitlines()[0]
-
-
-def close_study(study: "Study") -> None:
-    """Let go of the connections."""
-    with contextlib.suppress(AttributeError):
-        study._storage._backend.engine.dispose()  # type: ignore[attr-defined]
-
-
-def reopen_trial(study: "Study", frozen: "FrozenTrial") -> "Trial":
-    """A running trial that can be told of again."""
-    from optuna.trial import Trial
-
-    return Trial(study, frozen._trial_id)
-
-
-def hand_back(study: "Study", trial: "Trial") -> None:
-    """Let a trial that was taken wait again."""
-    from optuna.trial import TrialState
-
-    study._storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
-
-
-def swap_attribute(study: "Study", frozen: "FrozenTrial | Trial", key: str, then: str | None, now: str) -> bool:
-    """Change an attribute of a trial if it is still what it was: of several that try at once, one succeeds."""
-    from optuna.storages._rdb.models import TrialUserAttributeModel
-    from sqlalchemy.exc import IntegrityError
-
-    table: Any = TrialUserAttributeModel.__table__
-    engine: Any = study._storage._backend.engine  # type: ignore[attr-defined]
-    try:
-        with engine.begin() as connection:
-            if then is None:
-                row = {"trial_id": frozen._trial_id, "key": key, "value_json": json.dumps(now)}
-                connection.execute(table.insert().values(**row))
-                return True
-            same = (table.c.trial_id == frozen._trial_id, table.c.key == key, table.c.value_json == json.dumps(then))
-            changed = connection.execute(table.update().where(*same).values(value_json=json.dumps(now)))
-            return bool(changed.rowcount == 1)
-    except IntegrityError:  # no longer without a value
-        return False

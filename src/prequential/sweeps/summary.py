@@ -1,21 +1,24 @@
 """What a sweep has found: the best trials, what the choice costs, which settings mattered. Reads only. No torch."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prequential.errors import PreqError
-from prequential.runs.record import Record, finite_or_none, load
-from prequential.sweeps.home import SweepHome
-from prequential.sweeps.pruning import trial_path
-from prequential.sweeps.storage import close_study, open_study, sqlite_file, storage_url
+from prequential.methods import METHODS
+from prequential.runs.record import OVER, Record, finite_or_none, load
+from prequential.sweeps.directory import SweepFile, trial_path
+from prequential.sweeps.ledger import attempts_that_count, is_free
+from prequential.sweeps.storage import open_study, sqlite_file, storage_url
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
+KEPT = ("heldout", "positions", "seconds", "flops", "trained_share")
+"""What a result says as its outcome said it."""
 STATUSES = ("finished", "diverged", "pruned", "failed", "running", "waiting")
 
 
@@ -42,7 +45,7 @@ class TrialResult:
     @property
     def is_over(self) -> bool:
         """Whether it came to an end that counts as a result."""
-        return self.status in ("finished", "diverged", "pruned")
+        return self.status in OVER
 
     def facts(self) -> dict[str, Any]:
         """As JSON can hold it."""
@@ -84,7 +87,7 @@ class Summary:
     @property
     def has_codelength(self) -> bool:
         """Whether the method gives codelengths; else trials are ordered by their loss on held-out data."""
-        return bool(self.facts["method"].get("name") != "erm")
+        return bool(getattr(METHODS.get(self.facts["method"].get("name")), "prequential", True))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -170,48 +173,43 @@ def summarise(directory: str | Path, storage: str | None = None) -> Summary:
         storage: the address of the study, where it needs a password; `sweep.json` does not hold it.
     """
     path = Path(directory)
-    home = SweepHome.read(path)
-    url = storage_url(path, storage or home.storage)
+    begun = SweepFile.read(path)
+    url = storage_url(path, storage or begun.storage)
     file = sqlite_file(url)
     if file is not None and not file.exists():
         raise PreqError(f"{path} has lost its study ({file}); resuming the sweep finds it again")
-    study = open_study(url, home.study, create=False)
-    try:
-        frozen = [each for each in study.get_trials(deepcopy=False) if each.number < home.trials]
-        summary = Summary(path, home.facts, (), _importance(study, frozen))
-        return replace(summary, trials=tuple(_result(each, path, summary.has_codelength) for each in frozen))
-    finally:
-        close_study(study)
+    study = open_study(url, begun.study, create=False)
+    attempts = attempts_that_count(study, begun.trials)
+    summary = Summary(path, begun.facts, (), _importance(study, attempts.values()))
+    has_codelength = summary.has_codelength
+    trials = (_result(number, attempts.get(number), path, has_codelength) for number in range(begun.trials))
+    return replace(summary, trials=tuple(trials))
 
 
-def _result(frozen: "FrozenTrial", directory: Path, prequential: bool) -> TrialResult:
-    result: dict[str, Any] = frozen.user_attrs.get("result", {})
-    status = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed", "WAITING": "waiting"}.get(
-        frozen.state.name, "failed" if frozen.user_attrs.get("error") else "running"
-    )
-    if status == "finished" and result.get("status") == "diverged":
-        status = "diverged"
-    place = trial_path(directory, frozen.number)
-    length = math.inf if status == "diverged" else result.get("value")
+def _result(number: int, attempt: "FrozenTrial | None", directory: Path, prequential: bool) -> TrialResult:
+    place = trial_path(directory, number)
+    path = place if place.exists() else None
+    if attempt is None or is_free(attempt) or attempt.state.name == "WAITING":
+        return TrialResult(number=number, status="waiting", settings={}, path=path)
+    result: dict[str, Any] = attempt.user_attrs.get("result", {})
+    error = attempt.user_attrs.get("error")
+    is_open = {"RUNNING": "failed" if error else "running", "FAIL": "failed"}
+    status = is_open.get(attempt.state.name) or result.get("status", "finished")
     return TrialResult(
-        number=frozen.number,
+        number=number,
         status=status,
-        settings=dict(frozen.params),
-        codelength=length if prequential else None,
-        heldout=result.get("heldout"),
-        positions=result.get("positions", 0),
-        seconds=result.get("seconds", 0.0),
-        flops=result.get("flops"),
-        trained_share=result.get("trained_share", 1.0),
-        error=frozen.user_attrs.get("error") if status == "failed" else None,
-        path=place if place.exists() else None,
+        settings=dict(attempt.params),
+        codelength=(math.inf if status == "diverged" else result.get("value")) if prequential else None,
+        **{name: result[name] for name in KEPT if name in result},
+        error=error if status == "failed" else None,
+        path=path,
     )
 
 
-def _importance(study: Any, frozen: list["FrozenTrial"]) -> dict[str, float] | None:
+def _importance(study: Any, attempts: Iterable["FrozenTrial"]) -> dict[str, float] | None:
     import optuna
 
-    complete = [each for each in frozen if each.value is not None and math.isfinite(each.value)]
+    complete = [each for each in attempts if each.value is not None and math.isfinite(each.value)]
     if len(complete) < 4:
         return None
     evaluator = optuna.importance.PedAnovaImportanceEvaluator()

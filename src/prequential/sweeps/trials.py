@@ -1,9 +1,10 @@
 """What a trial is, whoever executes it: settings in, a run directory and an outcome out."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,10 @@ from prequential.lock import DirectoryLock
 from prequential.plan import Plan
 from prequential.runs.progress import Listener, Progress
 from prequential.runs.record import Record, require_writable
-from prequential.sweeps.claims import Claim, Outcome, outcome_of
-from prequential.sweeps.pruning import Rule, make_listener, trial_path
+from prequential.sweeps.directory import trial_path
+from prequential.sweeps.pruning import Rule, make_listener
 from prequential.sweeps.spaces import Resolved, resolve
-from prequential.sweeps.storage import close_study, open_study, reopen_trial
+from prequential.sweeps.stacking import leave_stack, run_as_stack
 from prequential.trackers import track
 
 if TYPE_CHECKING:
@@ -23,6 +24,55 @@ if TYPE_CHECKING:
 
 LOCK_SECONDS = 60.0
 """How long to wait for a worker of a killed sweep that is still saving its state."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial that is ours to run."""
+
+    number: int
+    settings: Mapping[str, Any]
+    seed: int
+    attempt: Any = field(default=None, compare=False, repr=False)
+    """What Optuna's pruners are told by, where one is used."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a trial went."""
+
+    number: int
+    status: str
+    """"finished", "diverged", "pruned", "failed" or "stopped"."""
+    value: float | None = None
+    """The codelength in nats, infinite where it diverged; of a method without one the held-out loss."""
+    positions: int = 0
+    seconds: float = 0.0
+    flops: float | None = None
+    heldout: dict[str, float] | None = None
+    trained_share: float = 1.0
+    """Of the examples that the whole plan trains on: less than 1 where the trial was pruned."""
+    error: str | None = None
+    is_mistake: bool = False
+    """Whether the error is one in what the user gave."""
+    died: bool = False
+    """Whether the process died."""
+    signal_number: int = 0
+
+
+def outcome_of(number: int, record: Record, trained_share: float = 1.0) -> Outcome:
+    """What a record says of its trial."""
+    value = record.codelength if record.prequential else (record.heldout or {}).get("loss")
+    return Outcome(
+        number,
+        record.status,
+        value=math.inf if record.status == "diverged" else value,
+        positions=len(record.nats),
+        seconds=record.seconds,
+        flops=None if record.flops is None else record.flops["code"],
+        heldout=record.heldout,
+        trained_share=trained_share,
+    )
 
 
 @dataclass(frozen=True)
@@ -41,11 +91,9 @@ class Work:
     data: "DataSequence | Loader"
     base: Resolved
     directory: Path
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any]
     """What `run` takes besides: plan_seed, device, execution, threads, checkpoint_seconds."""
     prune: Rule | None = None
-    storage: str = ""
-    study: str = ""
     stack: bool = False
     track: tuple[str, ...] = ()
     """Trackers that are told how each trial goes."""
@@ -58,22 +106,25 @@ class TrialRunner:
         self.work = work
         self._data: DataSequence | None = None
 
-    def __call__(self, claims: Sequence[Claim], listeners: Sequence[Listener] = ()) -> list[Outcome]:
+    def __call__(self, trials: Sequence[Trial], listeners: Sequence[Listener] = ()) -> list[Outcome]:
         """Run one trial, or several as a stack. Whatever a run raises becomes an outcome."""
         from prequential.runs.run import Interrupted
+
+        def all_of_them(status: str, **more: Any) -> list[Outcome]:
+            return [Outcome(trial.number, status, **more) for trial in trials]
 
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", ".*holds no checkpoint", PreqWarning)
-                return self._run_stack(claims, listeners) if self.work.stack else [self._run(claims[0], listeners)]
+                return self._run_stack(trials, listeners) if self.work.stack else [self._run(trials[0], listeners)]
         except Interrupted as stopped:
-            return [Outcome(each.number, "stopped", signal_number=stopped.signal_number) for each in claims]
+            return all_of_them("stopped", signal_number=stopped.signal_number)
         except KeyboardInterrupt:
-            return [Outcome(each.number, "stopped", signal_number=2) for each in claims]
+            return all_of_them("stopped", signal_number=2)
         except Exception as error:  # a model may fail in any way, and the other trials go on
             text = str(error) if isinstance(error, PreqError) else f"{type(error).__name__}: {error}"
-            line, mistake = (text.splitlines() or [""])[0], isinstance(error, PreqError)
-            return [Outcome(each.number, "failed", error=line, is_mistake=mistake) for each in claims]
+            line = (text.splitlines() or [""])[0]
+            return all_of_them("failed", error=line, is_mistake=isinstance(error, PreqError))
 
     @property
     def data(self) -> "DataSequence":
@@ -82,60 +133,42 @@ class TrialRunner:
             self._data = self.work.data.load() if isinstance(self.work.data, Loader) else self.work.data
         return self._data
 
-    def _run(self, claimed: Claim, listeners: Sequence[Listener]) -> Outcome:
+    def _run(self, trial: Trial, listeners: Sequence[Listener]) -> Outcome:
         from prequential.runs.run import run
-        from prequential.sweeps.stacking import leave_stack
 
-        trial, path, watch = self._resolved(claimed), self._place(claimed), _Watch()
+        resolved, path, watch = self._resolved(trial), self._place(trial), _Watch()
         if (done := leave_stack(path)) is not None:
-            return outcome_of(claimed.number, done)
-        study = None
-        stoppers: list[Listener] = [*listeners, watch, *(track(name, path) for name in self.work.track)]
+            return outcome_of(trial.number, done)
+        heard: list[Listener] = [*listeners, watch, *self._trackers(path)]
         if self.work.prune is not None:
-            rule = self.work.prune
+            heard.append(make_listener(self.work.prune, self.work.directory, trial.number, trial.attempt))
+        record = run(
+            self.work.make_model,
+            self.data,
+            resolved.method,
+            resolved.recipe,
+            seed=resolved.seed,
+            width=resolved.width,
+            out=path,
+            resume=True,
+            listeners=heard,
+            **self.work.arguments,
+        )
+        return outcome_of(trial.number, record, self._share(resolved, record, watch))
 
-            def open_trial() -> tuple[Any, set[int]]:
-                nonlocal study
-                study = open_study(self.work.storage, self.work.study, create=False, pruner=rule.pruner())
-                frozen = study.get_trials(deepcopy=False)[claimed.number]
-                return reopen_trial(study, frozen), set(frozen.intermediate_values)
+    def _run_stack(self, trials: Sequence[Trial], listeners: Sequence[Listener]) -> list[Outcome]:
+        members, paths = [self._resolved(each) for each in trials], [self._place(each) for each in trials]
+        records = run_as_stack(self.work, self.data, members, paths, listeners, self._trackers)
+        return [outcome_of(each.number, record) for each, record in zip(trials, records, strict=True)]
 
-            stoppers.append(make_listener(rule, self.work.directory, claimed.number, open_trial))
-        try:
-            record = run(
-                self.work.make_model,
-                self.data,
-                trial.method,
-                trial.recipe,
-                seed=trial.seed,
-                width=trial.width,
-                out=path,
-                resume=True,
-                listeners=stoppers,
-                **self.work.arguments,
-            )
-        finally:
-            if study is not None:
-                close_study(study)
-        return outcome_of(claimed.number, record, self._share(trial, record, watch))
+    def _trackers(self, path: Path) -> list[Listener]:
+        return [track(name, path) for name in self.work.track]
 
-    def _run_stack(self, claims: Sequence[Claim], listeners: Sequence[Listener]) -> list[Outcome]:
-        from prequential.sweeps.stacking import run_as_stack
+    def _resolved(self, trial: Trial) -> Resolved:
+        return resolve(trial.settings, replace(self.work.base, seed=trial.seed))
 
-        trials, paths = [self._resolved(each) for each in claims], [self._place(each) for each in claims]
-
-        def trackers(path: Path) -> list[Listener]:
-            return [track(name, path) for name in self.work.track]
-
-        records = run_as_stack(self.work.make_model, self.data, trials, paths, self.work.arguments, listeners, trackers)
-        return [outcome_of(each.number, record) for each, record in zip(claims, records, strict=True)]
-
-    def _resolved(self, claimed: Claim) -> Resolved:
-        base = self.work.base
-        return resolve(claimed.settings, Resolved(base.method, base.recipe, base.width, claimed.seed))
-
-    def _place(self, claimed: Claim) -> Path:
-        path = require_writable(trial_path(self.work.directory, claimed.number))
+    def _place(self, trial: Trial) -> Path:
+        path = require_writable(trial_path(self.work.directory, trial.number))
         _wait_until_free(path)
         return path
 

@@ -27,11 +27,9 @@ def track(name: str, directory: str | Path) -> Tracker:
     Raises:
         PreqError: for an unknown name, or if its package is not installed.
     """
-    if name not in BACKENDS:
-        raise unknown_name("tracker", name, BACKENDS)
-    backend = BACKENDS[name]
+    tracker_names([name])
     try:
-        return Tracker(backend(Path(directory)), Path(directory))
+        return Tracker(BACKENDS[name](Path(directory)), Path(directory))
     except (ImportError, AttributeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise PreqError(

@@ -4,6 +4,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -41,27 +42,19 @@ class Tracker:
 
     def __init__(self, backend: Backend, directory: Path) -> None:
         self._backend, self._directory = backend, directory
-        self._failed = False
+        self._failed, self._run, self._next_seconds = False, "", 0.0
         self._settings: dict[str, Any] = {}
-        self._identity: str | None = None
-        self._run = ""
         self._before: tuple[int, float] = (0, 0.0)
-        self._logged = 0
-        self._next_seconds = 0.0
+        self._logged, self._identity = self._remembered()
 
     def begin(self, facts: Mapping[str, Any], progress: Progress) -> None:
         """Open the log, or go on with it where an earlier process left it."""
         self._settings = settings_of_run(facts)
         self._run = digest_of(json.dumps([facts.get(name) for name in IDENTITY], sort_keys=True).encode())
         self._before, self._next_seconds = (progress.position, progress.nats), 0.0
-        state = self._read_state()
-        self._logged, self._identity = int(state.get("position", 0)), state.get("identity")
-
-        def open_log() -> None:
-            self._identity = self._backend.open(title_of(self._directory), self._settings, self._identity)
-            self._write_state()
-
-        self._try(open_log)
+        self._logged, identity = self._remembered()
+        self._identity = self._try(self._backend.open, title_of(self._directory), self._settings, identity)
+        self._try(self._write_state)
 
     def __call__(self, progress: Progress) -> None:
         if progress.position <= self._logged:
@@ -76,14 +69,10 @@ class Tracker:
     def end(self, record: Record) -> None:
         """Note hyperparameters and results. The log of a run that can go on is left so that it can go on too."""
         is_over = record.status in OVER
-
-        def close() -> None:
-            self._backend.close(self._settings, results_of(record) if is_over else {}, record.status)
-            if is_over:
-                self._run = ""  # what comes into this directory next is another log
-                self._write_state()
-
-        self._try(close)
+        self._try(self._backend.close, self._settings, results_of(record) if is_over else {}, record.status)
+        if is_over:
+            self._run = ""  # what comes into this directory next is another log
+            self._try(self._write_state)
 
     def replay(self, record: Record) -> None:
         """Tell a whole run after it is over, as if it had been listened to."""
@@ -102,26 +91,22 @@ class Tracker:
         figures = {
             "codelength_nats": progress.nats,
             "nats_per_label": (progress.nats - nats) / max(progress.position - position, 1),
-            "errors": float(progress.errors),
+            "errors": progress.errors,
             "temperature": progress.temperature,
         }
         self._before, self._logged = (progress.position, progress.nats), progress.position
-        known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
+        self._try(self._write_state)  # first, so that a crash loses one entry rather than logging it twice
+        self._try(self._backend.log, progress.position, _numbers(figures))
 
-        def log() -> None:
-            self._write_state()  # first, so that a crash loses one entry rather than logging it twice
-            self._backend.log(progress.position, known)
-
-        self._try(log)
-
-    def _try(self, action: Callable[[], object]) -> None:
+    def _try(self, action: Callable[..., Any], *arguments: object) -> Any:
+        """What the action gives; None once a tracker has failed, in whatever way: the run goes on."""
         if self._failed:
-            return
+            return None
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what these packages say of their own packages
-                action()
-        except Exception as error:  # a tracker may fail in any way, and the run goes on
+                return action(*arguments)
+        except Exception as error:
             self._failed = True
             text = (str(error).splitlines() or [""])[0]
             warnings.warn(
@@ -130,25 +115,28 @@ class Tracker:
                 stacklevel=2,
             )
 
-    def _read_state(self) -> dict[str, Any]:
+    def _remembered(self) -> tuple[int, str | None]:
+        """The position up to which this run was logged, and the identity of the log."""
+        with suppress(KeyError, TypeError, ValueError):
+            state = self._states()[self._backend.name]
+            if state["run"] == self._run:
+                return int(state["position"]), state["identity"]
+        return 0, None
+
+    def _states(self) -> dict[str, Any]:
+        """What is remembered of each tracker."""
         try:
-            state = json.loads((self._directory / STATE_FILE).read_text(encoding="utf-8"))[self._backend.name]
-            is_ours = bool(state["run"] == self._run)
-            return {"position": int(state["position"]), "identity": state["identity"]} if is_ours else {}
-        except (OSError, ValueError, KeyError, TypeError):
+            return dict(json.loads((self._directory / STATE_FILE).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
             return {}
 
     def _write_state(self) -> None:
-        file = self._directory / STATE_FILE
+        state = {"run": self._run, "position": self._logged, "identity": self._identity}
+        content = self._states() | {self._backend.name: state}
         self._directory.mkdir(parents=True, exist_ok=True)
-        try:
-            content = dict(json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            content = {}
-        content[self._backend.name] = {"run": self._run, "position": self._logged, "identity": self._identity}
-        temporary = file.with_name(f".{STATE_FILE}.tmp")
+        temporary = self._directory / f".{STATE_FILE}.tmp"
         temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        temporary.replace(file)
+        temporary.replace(self._directory / STATE_FILE)
 
 
 def title_of(directory: Path) -> str:
@@ -187,14 +175,19 @@ def _flatten(name: str, value: Any, into: dict[str, Any]) -> None:
 
 
 def results_of(record: Record) -> dict[str, float]:
-    """The final figures of a run: those that are numbers."""
-    heldout = {f"heldout_{name}": value for name, value in (record.heldout or {}).items()}
-    figures: dict[str, float | None] = {
-        "final_codelength_nats": record.codelength,
-        "final_bits_per_label": record.bits_per_label,
-        "final_errors": record.errors,
-        "flops": None if record.flops is None else record.flops["code"],
-        "seconds": record.seconds,
-        **heldout,
-    }
+    """The final figures of a run."""
+    return _numbers(
+        {
+            "final_codelength_nats": record.codelength,
+            "final_bits_per_label": record.bits_per_label,
+            "final_errors": record.errors,
+            "flops": None if record.flops is None else record.flops["code"],
+            "seconds": record.seconds,
+            **{f"heldout_{name}": value for name, value in (record.heldout or {}).items()},
+        }
+    )
+
+
+def _numbers(figures: Mapping[str, float | None]) -> dict[str, float]:
+    """Those figures that are numbers."""
     return {name: float(value) for name, value in figures.items() if value is not None and math.isfinite(value)}

@@ -1,26 +1,27 @@
-"""The directory of a sweep: `sweep.json` says what it is about. No torch."""
+"""The directory of a sweep: `sweep.json` says what it is about, each trial has a directory in it. No torch."""
 
 import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import time_ns
 from typing import Any
 
 from prequential.errors import PreqError
 from prequential.files import digest_of, write_atomically
-from prequential.names_of_before import FORMATS, hint, in_names_of_now, require_format
+from prequential.names_of_before import FORMATS, differences, in_names_of_now, require_format
 from prequential.runs.record import OVER, read_facts
 from prequential.sweeps.storage import STUDY_FILE, without_password
-from prequential.sweeps.study import new_mark
 
-FORMAT = FORMATS[-1]
 SWEEP_FILE = "sweep.json"
+KEPT = ("mark", "study", "storage", "trials")
+"""What the file holds besides the settings."""
 
 
 @dataclass(frozen=True)
-class SweepHome:
+class SweepFile:
     """What `sweep.json` holds."""
 
     mark: str
@@ -36,7 +37,7 @@ class SweepHome:
     @classmethod
     def begin(
         cls, directory: Path, facts: dict[str, Any], *, trials: int, resume: bool, storage: str | None
-    ) -> "SweepHome":
+    ) -> "SweepFile":
         """Begin a sweep in a directory, or go on with the same one."""
         facts = json.loads(json.dumps(facts, allow_nan=False))
         if (directory / SWEEP_FILE).exists():
@@ -44,29 +45,30 @@ class SweepHome:
                 raise PreqError(f"{directory} already holds a sweep; choose another directory, or resume it")
             earlier = cls.read(directory)
             earlier._require_same(directory, facts, storage)
-            mark, study, trials, new_in = earlier.mark, earlier.study, max(trials, earlier.trials), None
+            begun = replace(earlier, trials=max(trials, earlier.trials), facts=facts)
         else:
             strangers = sorted(file.name for file in directory.iterdir() if not file.name.startswith((".", "lock")))
             if strangers:
                 raise PreqError(f"{directory} is not empty (it has {strangers[0]}); choose another directory")
-            named = {"format": FORMAT, **facts}  # what shares a storage must mean the same by a name
+            named = {"format": FORMATS[-1], **facts}  # what shares a storage must mean the same by a name
             digest = digest_of(json.dumps(named, sort_keys=True).encode())[:12]
-            study, new_in = f"{facts['model']} {facts['method'].get('name', '')} {digest}", directory
-            mark = new_mark(directory)
-        home = cls(mark, study, without_password(storage), trials, facts, new_in)
-        home._write(directory)
-        return home
+            study = f"{facts['model']} {facts['method'].get('name', '')} {digest}"
+            mark = digest_of(f"{directory.absolute()} {time_ns()}".encode())[:16]
+            begun = cls(mark, study, without_password(storage), trials, facts, new_in=directory)
+        kept = {name: getattr(begun, name) for name in KEPT}
+        content = {"format": FORMATS[-1], **kept, "settings": begun.facts}
+        write_atomically(directory / SWEEP_FILE, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
+        return begun
 
     @classmethod
-    def read(cls, directory: Path) -> "SweepHome":
+    def read(cls, directory: Path) -> "SweepFile":
         """What the sweep in a directory is about."""
         file = directory / SWEEP_FILE
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
             require_format(content["format"], file)
             facts = in_names_of_now(dict(content["settings"]), content["format"])
-            mark, study, storage, trials = (content[name] for name in ("mark", "study", "storage", "trials"))
-            return cls(mark, study, storage, trials, facts)
+            return cls(**{name: content[name] for name in KEPT}, facts=facts)
         except OSError as error:
             raise PreqError(f"{directory} holds no sweep: {SWEEP_FILE} cannot be read ({error.strerror})") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -75,7 +77,7 @@ class SweepHome:
             raise PreqError(f"{file} is damaged: {error}") from None
 
     @contextmanager
-    def kept_if_begun(self) -> Iterator["SweepHome"]:
+    def kept_if_begun(self) -> Iterator["SweepFile"]:
         """Inside, a mistake takes a new sweep back, unless a trial has ended: once corrected, it can begin here."""
         try:
             yield self
@@ -87,18 +89,30 @@ class SweepHome:
                         (self.new_in / name).unlink()
             raise
 
-    def _write(self, directory: Path) -> None:
-        content = {
-            "format": FORMAT, "mark": self.mark, "study": self.study, "storage": self.storage, "trials": self.trials,
-            "settings": self.facts,
-        }  # fmt: skip
-        write_atomically(directory / SWEEP_FILE, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
-
     def _require_same(self, directory: Path, facts: dict[str, Any], storage: str | None) -> None:
         now = {"storage": without_password(storage), **facts}
-        different = list(_differences("", {"storage": self.storage, **self.facts}, now))
+        different = list(differences("", {"storage": self.storage, **self.facts}, now))
         if different:
             raise PreqError(f"settings differ from the sweep in {directory}: {'; '.join(different)}")
+
+
+def trial_path(directory: Path, number: int) -> Path:
+    """The run directory of a trial.
+
+    Example:
+        >>> trial_path(Path("sweep"), 7).as_posix()
+        'sweep/trials/00007'
+    """
+    return directory / "trials" / f"{number:05d}"
+
+
+def set_aside(directory: Path, number: int) -> None:
+    """Hide the run of a trial that another directory has taken over, so that no run counts twice."""
+    path = trial_path(directory, number)
+    if path.exists():
+        hidden = path.with_name(f".{path.name}.taken-over")
+        shutil.rmtree(hidden, ignore_errors=True)
+        path.rename(hidden)
 
 
 def _any_ended(directory: Path) -> bool:
@@ -108,11 +122,3 @@ def _any_ended(directory: Path) -> bool:
             if read_facts(path)["status"] in OVER:
                 return True
     return False
-
-
-def _differences(place: str, then: object, now: object) -> Iterator[str]:
-    if isinstance(then, dict) and isinstance(now, dict):
-        for key in dict.fromkeys([*then, *now]):
-            yield from _differences(f"{place}.{key}" if place else key, then.get(key), now.get(key))
-    elif then != now:
-        yield f"{place} {then} then, {now} now{hint(then, now)}"
