@@ -26,27 +26,27 @@ import PIL
 from PIL import features
 
 from prequential.data.decode import EXTENSIONS
-from prequential.data.jobs import Job, decode_job
+from prequential.data.views import ImageView
 from prequential.data.workers import ENVIRONMENT, Batch, DecodePool
 
 LIMIT = 0.9
 KEYS = {"centre": None, "random crop": 12345}
 
 
-def jobs_of(folder: Path, size: int, key: int | None) -> list[Job]:
+def views_of(folder: Path, size: int, key: int | None) -> list[ImageView]:
     files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in EXTENSIONS)
-    return [Job(str(path), size, key, row) for row, path in enumerate(files)]
+    return [ImageView(str(path), size, key, row) for row, path in enumerate(files)]
 
 
 def serve_bare(arguments: argparse.Namespace) -> None:
     """Per line read, one pass over this process's share."""
     shares = {
-        name: jobs_of(arguments.folder, arguments.size, key)[arguments.bare :: arguments.workers]
+        name: views_of(arguments.folder, arguments.size, key)[arguments.bare :: arguments.workers]
         for name, key in KEYS.items()
     }
     for line in sys.stdin:
-        for job in shares[line.strip()]:
-            decode_job(job)
+        for view in shares[line.strip()]:
+            view.read()
         print("done", flush=True)
 
 
@@ -62,23 +62,23 @@ def bare_rate(processes: list["subprocess.Popen[str]"], name: str, num_images: i
     return num_images / (time.perf_counter() - begin)
 
 
-def pool_rate(pool: DecodePool, jobs: list[Job], batch_size: int, num_ahead: int) -> float:
+def pool_rate(pool: DecodePool, views: list[ImageView], batch_size: int, num_ahead: int) -> float:
     waiting: deque[Batch] = deque()
     begin = time.perf_counter()
-    for start in range(0, len(jobs), batch_size):
-        waiting.append(pool.submit(jobs[start : start + batch_size]))
+    for start in range(0, len(views), batch_size):
+        waiting.append(pool.submit(views[start : start + batch_size]))
         if len(waiting) > num_ahead:
             waiting.popleft().result()
     while waiting:
         waiting.popleft().result()
-    return len(jobs) / (time.perf_counter() - begin)
+    return len(views) / (time.perf_counter() - begin)
 
 
-def start_seconds(num_workers: int, job: Job) -> float:
+def start_seconds(num_workers: int, view: ImageView) -> float:
     """From nothing to the first image."""
     begin = time.perf_counter()
     with DecodePool(num_workers) as pool:
-        pool.submit([job]).result()
+        pool.submit([view]).result()
         return time.perf_counter() - begin
 
 
@@ -87,7 +87,7 @@ def processor_seconds(pids: list[int]) -> float:
     return sum(time.clock_gettime((~pid << 3) | 2) for pid in pids)
 
 
-def measure_round(arguments: argparse.Namespace, name: str, jobs: list[Job]) -> tuple[float, float, float]:
+def measure_round(arguments: argparse.Namespace, name: str, views: list[ImageView]) -> tuple[float, float, float]:
     """The rates of new bare processes and of a new pool in their second pass, and the ratio of processor times."""
     environment = os.environ | ENVIRONMENT
     processes = [
@@ -101,12 +101,11 @@ def measure_round(arguments: argparse.Namespace, name: str, jobs: list[Job]) -> 
         for number in range(arguments.workers)
     ]
     with DecodePool(arguments.workers) as pool:
-        assert pool._crew is not None
-        groups = [p.pid for p in processes], [os.getpid(), *(p.pid for p in pool._crew.processes.values())]
+        groups = [p.pid for p in processes], [os.getpid(), *(w.process.pid for w in pool._crew.workers)]
         for _ in range(2):
             before = [processor_seconds(pids) for pids in groups]
-            bare = bare_rate(processes, name, len(jobs))
-            pooled = pool_rate(pool, jobs, arguments.batch_size, arguments.ahead)
+            bare = bare_rate(processes, name, len(views))
+            pooled = pool_rate(pool, views, arguments.batch_size, arguments.ahead)
             used = [processor_seconds(pids) - start for pids, start in zip(groups, before, strict=True)]
     for process in processes:
         process.communicate()
@@ -116,18 +115,18 @@ def measure_round(arguments: argparse.Namespace, name: str, jobs: list[Job]) -> 
 def measure(arguments: argparse.Namespace) -> tuple[list[str], float]:
     lines, worst = [f"{'':<12} {'images':>6} {'bare/s':>7} {'pool/s':>7} {'ratio':>6} {'cpu':>6}  all rounds"], np.inf
     for name, key in KEYS.items():
-        jobs = jobs_of(arguments.folder, arguments.size, key)
+        views = views_of(arguments.folder, arguments.size, key)
         rates = []
         for number in range(arguments.rounds):
             os.environ["PADDING"] = "x" * (600 + 16 * number)
-            rates.append(measure_round(arguments, name, jobs))
+            rates.append(measure_round(arguments, name, views))
         ratio = statistics.median(pooled / bare for bare, pooled, _ in rates)
         worst = min(worst, ratio)
         bare, pooled, processor = (statistics.median(column) for column in zip(*rates, strict=True))
         each = " ".join(f"{pooled / bare:.2f}" for bare, pooled, _ in rates)
-        lines.append(f"{name:<12} {len(jobs):>6} {bare:>7.0f} {pooled:>7.0f} {ratio:>6.3f} {processor:>6.3f}  {each}")
+        lines.append(f"{name:<12} {len(views):>6} {bare:>7.0f} {pooled:>7.0f} {ratio:>6.3f} {processor:>6.3f}  {each}")
         print("\n".join(lines[-1 if len(lines) > 2 else 0 :]), flush=True)
-    starts = [start_seconds(arguments.workers, jobs[0]) for _ in range(5)]
+    starts = [start_seconds(arguments.workers, views[0]) for _ in range(5)]
     lines.append(f"from nothing to the first image: {statistics.median(starts):.2f} s")
     return lines, worst
 

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import hashlib
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -60,35 +61,41 @@ def sync_directory(path: Path) -> None:
 
 
 class ArrayFile:
-    """A one-dimensional .npy file of fixed length, written piece by piece. Memory does not hold it."""
+    """An .npy file with room for so many rows (numbers, unless they have a shape), written piece by piece. Memory does
+    not hold it."""
 
-    def __init__(self, path: Path, dtype: np.dtype[Any], length: int, *, create: bool) -> None:
-        self.path, self.dtype, self.length = path, dtype, length
+    def __init__(
+        self, path: Path, dtype: np.dtype[Any], length: int, row_shape: tuple[int, ...] = (), *, create: bool
+    ) -> None:
+        self.path, self.dtype, self.row_shape = path, dtype, row_shape
+        self.row_size = dtype.itemsize * math.prod(row_shape)
         with writing(path):
             self._file = path.open("w+b" if create else "r+b", buffering=0)
             try:
                 if create:
-                    self._file.write(npy_header(dtype, (length,)))
-                    _reserve(self._file.fileno(), HEADER_SIZE + length * dtype.itemsize)
+                    self._file.write(npy_header(dtype, (length, *row_shape)))
+                    _reserve(self._file.fileno(), HEADER_SIZE + length * self.row_size)
             except OSError:
                 self._file.close()
                 raise
 
     def write(self, start: int, values: NDArray[Any]) -> None:
         """Put values at `start` and after."""
-        content = np.ascontiguousarray(values, self.dtype).tobytes()
+        content, offset = bytes_of(values.astype(self.dtype, copy=False)), HEADER_SIZE + start * self.row_size
         with writing(self.path):
-            written = os.pwrite(self._file.fileno(), content, HEADER_SIZE + start * self.dtype.itemsize)
-            if written != len(content):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            while content:
+                written = os.pwrite(self._file.fileno(), content, offset)
+                if not written:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                content, offset = content[written:], offset + written
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """The values from `start` to `stop`."""
-        size = (stop - start) * self.dtype.itemsize
-        content = os.pread(self._file.fileno(), size, HEADER_SIZE + start * self.dtype.itemsize)
+        size = (stop - start) * self.row_size
+        content = os.pread(self._file.fileno(), size, HEADER_SIZE + start * self.row_size)
         if len(content) != size:
             raise PreqError(f"{self.path} is truncated: {len(content)} bytes where {size} should be")
-        return np.frombuffer(content, self.dtype)
+        return np.frombuffer(content, self.dtype).reshape(-1, *self.row_shape)
 
     def sync(self) -> None:
         """Make what was written durable."""
@@ -98,8 +105,8 @@ class ArrayFile:
     def cut(self, length: int) -> None:
         """Shorten the file to `length` values, for good."""
         with writing(self.path):
-            os.pwrite(self._file.fileno(), npy_header(self.dtype, (length,)), 0)
-            os.ftruncate(self._file.fileno(), HEADER_SIZE + length * self.dtype.itemsize)
+            os.pwrite(self._file.fileno(), npy_header(self.dtype, (length, *self.row_shape)), 0)
+            os.ftruncate(self._file.fileno(), HEADER_SIZE + length * self.row_size)
         self.sync()
 
     def close(self) -> None:
@@ -162,7 +169,14 @@ def write_array(path: Path, values: NDArray[Any]) -> None:
 
 
 def read_array(path: Path, length: int) -> NDArray[Any]:
-    """The first `length` values of a one-dimensional .npy file. Its header is matched, never evaluated.
+    """The first `length` values of a one-dimensional .npy file."""
+    return read_values(path, 0, length)
+
+
+def read_values(path: Path, begin: int, end: int) -> NDArray[Any]:
+    """The values from `begin` to `end` of a one-dimensional .npy file, also while it is being written.
+
+    Its header is matched, never evaluated.
 
     Raises:
         PreqError: naming the file and what is wrong with it.
@@ -170,31 +184,14 @@ def read_array(path: Path, length: int) -> NDArray[Any]:
     try:
         with path.open("rb") as file:
             found = _HEADER.fullmatch(file.read(HEADER_SIZE))
-            if found is None or not 0 <= length <= int(found["length"]):
-                raise PreqError(f"{path} is damaged: it is no array of at least {length} numbers")
+            if found is None or not 0 <= begin <= end <= int(found["length"]):
+                raise PreqError(f"{path} is damaged: it is no array of at least {end} numbers")
             dtype = np.dtype(found["dtype"].decode())
-            if os.fstat(file.fileno()).st_size < HEADER_SIZE + length * dtype.itemsize:
-                raise PreqError(f"{path} is truncated: it has no room for {length} numbers")
-            return np.fromfile(file, dtype, length)
+            if os.fstat(file.fileno()).st_size < HEADER_SIZE + end * dtype.itemsize:
+                raise PreqError(f"{path} is truncated: it has no room for {end} numbers")
+            return np.fromfile(file, dtype, end - begin, offset=begin * dtype.itemsize)
     except OSError as error:
         raise PreqError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def read_values(path: Path, begin: int, end: int) -> NDArray[Any]:
-    """The values from `begin` to `end` of a one-dimensional .npy file, also while it is being written."""
-    try:
-        with path.open("rb") as file:
-            found = _HEADER.fullmatch(file.read(HEADER_SIZE))
-            if found is None:
-                raise PreqError(f"{path} is damaged: it is no array of numbers")
-            dtype = np.dtype(found["dtype"].decode())
-            file.seek(HEADER_SIZE + begin * dtype.itemsize)
-            values = np.fromfile(file, dtype, end - begin)
-    except OSError as error:
-        raise PreqError(f"{path} cannot be read: {error.strerror}") from None
-    if len(values) != end - begin:
-        raise PreqError(f"{path} is truncated: it has no room for {end} numbers")
-    return values
 
 
 def _reserve(descriptor: int, size: int) -> None:
@@ -215,7 +212,7 @@ def bytes_of(values: NDArray[Any]) -> memoryview:
         >>> bytes(bytes_of(np.array([1, 258], "<u2")))
         b'\\x01\\x00\\x02\\x01'
     """
-    return np.ascontiguousarray(values).view(np.uint8).data
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
 
 
 def digest_of(content: bytes | memoryview) -> str:

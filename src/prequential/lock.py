@@ -1,44 +1,55 @@
-"""A lock on a directory that dies with its owner. No torch."""
+"""Locks that die with their owner. No torch.
 
-import time
+filelock holds them: on Unix by flock, which the system takes back when a process ends, however it ends. The file stays.
+"""
+
 from pathlib import Path
-from types import TracebackType
+from typing import Self
+
+from filelock import FileLock, Timeout
 
 from prequential.errors import PreqError
 from prequential.files import writing
 
-ATTEMPTS = 5
+PATIENCE_SECONDS = 0.05
 """Someone who only asks whether a lock is held has it for some microseconds: one refusal says nothing yet."""
 
 
-class DirectoryLock:
-    """Keeps a second run out of a directory; the system takes it back when the process ends."""
+class Lock:
+    """Inside, no other thread or process is inside with the same file.
 
-    def __init__(self, directory: Path) -> None:
-        self._path = directory / "lock"
+    Args:
+        path: the file; its directory must be there.
+        refusal: what is said where another has it for longer than a moment; without one it is waited for.
 
-    def __enter__(self) -> "DirectoryLock":
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, Lock(Path(folder) / "lock"):
+        ...     print("one at a time")
+        one at a time
+    """
+
+    def __init__(self, path: Path, refusal: str = "") -> None:
+        self._path, self._refusal = path, refusal
+        seconds = PATIENCE_SECONDS if refusal else -1
+        self._lock = FileLock(path, timeout=seconds, poll_interval=0.01, thread_local=False)
+
+    def __enter__(self) -> Self:
         with writing(self._path):
-            self._file = self._path.open("a+b")
-        for attempt in range(ATTEMPTS):
             try:
-                import fcntl
-
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except ImportError:  # no such locks on this system
-                pass
-            except OSError:
-                if attempt + 1 < ATTEMPTS:
-                    time.sleep(0.01)
-                    continue
-                self._file.close()
-                raise PreqError(
-                    f"another run is writing into {self._path.parent}; wait for it or choose another directory"
-                ) from None
-            break
+                self._lock.acquire()
+            except Timeout:
+                raise PreqError(self._refusal) from None
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._file.close()
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+class DirectoryLock(Lock):
+    """Keeps a second run out of a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(
+            directory / "lock", f"another run is writing into {directory}; wait for it or choose another directory"
+        )

@@ -4,7 +4,9 @@
 first 48 labels of MNIST, seed 0, without held-out data, one thread. Record and bitstream are of CI/FS, which codes so
 few labels uniformly, so that every machine decodes them; `half-1` is MI/RS, stopped at label 16. `sweep-2` is a sweep
 of three trials, `smallconv` and CI/FS on the same labels, that was stopped when the second had begun; it was written
-before a trial could have several attempts. Its study is kept as SQL.
+before a trial could have several attempts. Its study is kept as SQL. `prepared-1` is prepared data whose inputs lie in
+three files of 21, 21 and 8 rows: 50 rows of three bytes and 9 held out, drawn by `default_rng(0)`, shuffled with
+seed 3.
 """
 
 import contextlib
@@ -34,6 +36,7 @@ from prequential.runs.record import Record, read_facts
 from prequential.runs.run import Interrupted, run_stack
 from prequential.sweeps import LogUniform, summarise
 from prequential.sweeps.directory import SweepFile
+from prequential.testing import check_data
 
 FILES = Path(__file__).parent / "files"
 CHUNKS = pq.ChunksFromScratch(epochs=2)
@@ -258,3 +261,39 @@ def test_every_new_name_is_one_of_ours_and_none_is_translated_twice() -> None:
         assert name.removesuffix("-ws").rpartition(":")[2] in MODELS_OF_NOW
         assert name not in MODELS
     assert hint("smallconv", "smallconv") == hint(3, "mnistnet") == hint("smallconv", ["mnistnet"]) == ""
+
+
+def test_prepared_data_in_several_files_is_read() -> None:
+    data = pq.load_data(f"prepared:{FILES / 'prepared-1'}")
+    assert sorted(path.name for path in (FILES / "prepared-1").glob("inputs-*")) == [
+        f"inputs-000{k}.npy" for k in range(3)
+    ]
+    draws = np.random.default_rng(0)
+    inputs, held = (draws.integers(0, 256, (length, 3)).astype(np.uint8) for length in (50, 9))
+    again = pq.from_arrays(inputs, np.arange(50) % 7, num_classes=7, heldout=(held, np.arange(9) % 7)).shuffled(3)
+    assert data.heldout is not None
+    assert again.heldout is not None
+    assert (
+        data.digests()
+        == again.digests()
+        == {
+            "inputs": "5d1c978bd09298cb73dd12d474072624",
+            "labels": "de5b725f937bb64348aeec1cf769bbc0",
+        }
+    )
+    assert data.heldout.digests() == again.heldout.digests()
+    for positions in (np.arange(50), np.arange(18, 25), np.array([49, 0, 30, 21, 20]), np.empty(0, np.int64)):
+        assert np.array_equal(data.inputs(positions), again.inputs(positions))
+        assert np.array_equal(data.labels(positions), again.labels(positions))
+    assert data.take(30).digests() == again.take(30).digests()
+    check_data(data)
+
+
+def test_preparing_again_what_was_finished_before_leaves_it_alone(tmp_path: Path) -> None:
+    shutil.copytree(FILES / "prepared-1", tmp_path / "to")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "to").glob("*.*")}
+    draws = np.random.default_rng(0)
+    inputs = draws.integers(0, 256, (50, 3)).astype(np.uint8)
+    data = pq.from_arrays(inputs, np.arange(50) % 7, num_classes=7, name="small").shuffled(3)
+    assert pq.prepare(data, tmp_path / "to").digests() == data.digests()
+    assert before == {path.name: path.read_bytes() for path in (tmp_path / "to").glob("*.*")}

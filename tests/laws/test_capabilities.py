@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 import prequential as pq
 from prequential.data.blind import InputsOnly
 from prequential.data.images import ImageFiles
+from prequential.data.mapped import MappedSequence
 from prequential.data.optional import Read, SequenceDefaults, capabilities
 from prequential.data.sequence import ArraySequence, DataSequence
-from prequential.data.shards import MappedSequence
 from prequential.errors import PreqError
 from prequential.learn.feed import Resident, make_feed
 from prequential.learn.inputs import Inputs

@@ -12,12 +12,15 @@ import torch
 from torch.utils.data import Dataset, TensorDataset
 
 from prequential.data import ArraySequence, from_arrays, from_dataset, load, to_network_input
+from prequential.data.blind import InputsOnly
+from prequential.data.prepare import prepare
 from prequential.data.sources.idx import read_idx
 from prequential.data.sources.mnist import BUNDLED
 from prequential.errors import PreqError, PreqWarning
 from prequential.testing import check_data
 
 from ..conftest import blobs
+from .test_sources import picture
 
 
 def in_memory(name: str, **options: Any) -> ArraySequence:
@@ -71,6 +74,18 @@ def test_digests_see_every_change() -> None:
     assert shuffled.digests()["inputs"] != base["inputs"]
     stored_shuffled = from_arrays(inputs[shuffled.order.numpy()], labels[shuffled.order.numpy()])
     assert stored_shuffled.digests() == shuffled.digests(), "a sequence is what it is, however it is stored"
+
+
+def test_a_sequence_shows_itself_in_one_line(tmp_path: Path) -> None:
+    data = from_arrays(np.zeros((1200, 3)), np.arange(1200) % 4, name="points")
+    shown = "points, 1,200 examples of Classes(num_classes=4), inputs of shape (3,)>"
+    assert repr(data) == f"<ArraySequence: {shown}"
+    assert repr(prepare(data, tmp_path / "to")) == f"<MappedSequence: {shown}"
+    assert repr(InputsOnly(data, data.target)) == f"<InputsOnly: {shown}"
+    picture(tmp_path / "pets" / "ant" / "0.png", kind="PNG")
+    picture(tmp_path / "pets" / "bee" / "0.png", kind="PNG")
+    images = load(f"folder:{tmp_path / 'pets'}", workers=0)
+    assert repr(images) == "<ImageFiles: pets, 2 examples of Classes(num_classes=2), inputs of shape (3, 20, 20)>"
 
 
 class Pictures(Dataset[tuple[np.ndarray, int]]):

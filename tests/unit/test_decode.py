@@ -7,7 +7,6 @@ import warnings
 import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,14 +63,14 @@ def assert_close(one: NDArray[np.uint8], other: NDArray[np.generic], within: flo
     assert np.abs(one.astype(np.float64) - other.astype(np.float64)).max() <= within
 
 
-@given(st.integers(1, 5000), st.integers(1, 5000), DRAWS, st.floats(0.01, 1))
+@given(st.integers(1, 5000), st.integers(1, 5000), DRAWS)
 def test_a_crop_lies_in_the_image_and_has_the_area_and_shape_drawn(
-    width: int, height: int, draws: tuple[float, ...], min_area: float
+    width: int, height: int, draws: tuple[float, ...]
 ) -> None:
-    left, top, right, bottom = crop_box(width, height, draws, min_area=min_area)
+    left, top, right, bottom = crop_box(width, height, draws)
     assert 0 <= left < right <= width
     assert 0 <= top < bottom <= height
-    area, aspect = min_area + (1 - min_area) * draws[0], (3 / 4) * (16 / 9) ** draws[1]
+    area, aspect = 0.08 + 0.92 * draws[0], (3 / 4) * (16 / 9) ** draws[1]
     wanted_width, wanted_height = (area * aspect * width * height) ** 0.5, (area / aspect * width * height) ** 0.5
     assert right - left == pytest.approx(min(wanted_width, width))
     assert bottom - top == pytest.approx(min(wanted_height, height))
@@ -271,13 +270,11 @@ def test_threads_leave_the_filters_as_they_were() -> None:
     assert warnings.filters == before
 
 
-def test_dimensions_come_from_the_header_alone(tmp_path: Path) -> None:
-    for kind, content in (("jpg", WHOLE), ("png", PNG), ("webp", WEBP)):
-        path = tmp_path / f"a.{kind}"
-        path.write_bytes(content if kind == "webp" else content[: len(content) // 2])
-        assert dimensions(path) == dimensions(str(path)) == decode.dimensions_of(content, "x") == (60, 50)
-    with pytest.raises(BrokenImage, match=r"none\.png cannot be decoded: No such file"):
-        dimensions(tmp_path / "none.png")
+def test_dimensions_come_from_the_header_alone() -> None:
+    for content in (WHOLE[: len(WHOLE) // 2], PNG[: len(PNG) // 2], WEBP):
+        assert dimensions(content, "x") == (60, 50)
+    with pytest.raises(BrokenImage, match=r"none\.png cannot be decoded: it does not begin like"):
+        dimensions(b"", "none.png")
 
 
 @pytest.mark.parametrize(
@@ -286,7 +283,6 @@ def test_dimensions_come_from_the_header_alone(tmp_path: Path) -> None:
         (lambda: crop_box(4, 4, [0.1, 0.2, 0.3]), r"draws must be four numbers in \[0, 1\), got \[0.1, 0.2, 0.3\]"),
         (lambda: crop_box(4, 4, [0.1, 0.2, 0.3, 1.0]), "draws must be four numbers"),
         (lambda: decode_random(PNG, 4, "x", [0.1] * 5), "draws must be four numbers"),
-        (lambda: crop_box(4, 4, [0.1] * 4, min_area=0), "min_area must be a number above 0 and at most 1, got 0"),
         (lambda: decode_centre(PNG, 0, "x"), "size must be a whole number of at least 1, got 0"),
     ],
 )

@@ -16,12 +16,10 @@ from hypothesis import strategies as st
 
 import prequential as pq
 from prequential.data import from_arrays, load
-from prequential.data import shard_writer as writer_module
-from prequential.data import shards as shards_module
 from prequential.data.digest import BLOCK_ROWS
-from prequential.data.prepare import prepare
+from prequential.data.mapped import open_prepared
+from prequential.data.prepare import Writer, prepare
 from prequential.data.sequence import ArraySequence, DataSequence
-from prequential.data.shards import open_prepared
 from prequential.errors import PreqError
 from prequential.testing import check_data
 
@@ -43,16 +41,13 @@ def same(one: DataSequence, other: DataSequence) -> bool:
     )
 
 
-@given(
-    length=st.integers(1, 200), shard_bytes=st.integers(1, 200), at_once=st.integers(1, 100), cut=st.integers(1, 200)
-)
+@given(length=st.integers(1, 200), at_once=st.integers(1, 100), cut=st.integers(1, 200))
 @settings(max_examples=40)
 def test_prepared_data_is_the_same_sequence(
-    tmp_path_factory: pytest.TempPathFactory, length: int, shard_bytes: int, at_once: int, cut: int
+    tmp_path_factory: pytest.TempPathFactory, length: int, at_once: int, cut: int
 ) -> None:
     folder = tmp_path_factory.mktemp("prepared")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shards_module, "SHARD_BYTES", shard_bytes)
         patch.setattr("prequential.data.prepare.BYTES_AT_ONCE", at_once)
         data = sequence(length)
         mapped = prepare(data, folder)
@@ -61,7 +56,7 @@ def test_prepared_data_is_the_same_sequence(
     shorter = min(cut, length)
     assert mapped.take(shorter).digests() == data.take(shorter).digests()
     scattered = np.random.default_rng(1).integers(0, length, 50)
-    assert torch.equal(mapped.inputs(scattered), data.inputs(scattered)), "rows of several shards in any order"
+    assert torch.equal(mapped.inputs(scattered), data.inputs(scattered)), "rows in any order"
 
 
 def test_blocks_keep_the_fingerprints_of_prefixes(tmp_path: Path) -> None:
@@ -95,8 +90,7 @@ def test_a_second_prepare_goes_on_where_the_first_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_after: int
 ) -> None:
     monkeypatch.setattr("prequential.data.prepare.BYTES_AT_ONCE", 30)
-    monkeypatch.setattr(writer_module, "SECONDS_BETWEEN_SAVES", -1.0)
-    monkeypatch.setattr(shards_module, "SHARD_BYTES", 100)
+    monkeypatch.setattr("prequential.data.prepare.SECONDS_BETWEEN_SAVES", -1.0)
     data = sequence(100)
     seen: list[int] = []
 
@@ -126,7 +120,7 @@ def test_a_second_prepare_goes_on_where_the_first_stopped(
 
 def test_a_full_disk_is_one_line_and_the_work_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prequential.data.prepare.BYTES_AT_ONCE", 30)
-    monkeypatch.setattr(writer_module, "SECONDS_BETWEEN_SAVES", -1.0)
+    monkeypatch.setattr("prequential.data.prepare.SECONDS_BETWEEN_SAVES", -1.0)
     data, real, room = sequence(100), os.pwrite, [12]
 
     def pwrite(file: int, content: Any, offset: int) -> int:
@@ -147,9 +141,9 @@ def test_a_full_disk_is_one_line_and_the_work_goes_on(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(("seconds", "done"), [(-1.0, 40), (1e9, 0)])
 def test_killed_in_the_middle(tmp_path: Path, seconds: float, done: int) -> None:
     code = (
-        "import os, signal, sys, numpy as np, prequential.data.prepare as p, prequential.data.shard_writer as w\n"
+        "import os, signal, sys, numpy as np, prequential.data.prepare as p\n"
         "from tests.unit.test_prepare import sequence\n"
-        f"p.BYTES_AT_ONCE, w.SECONDS_BETWEEN_SAVES = 30, {seconds}\n"
+        f"p.BYTES_AT_ONCE, p.SECONDS_BETWEEN_SAVES = 30, {seconds}\n"
         "p.prepare(sequence(100), sys.argv[1], listener=lambda d, *_: d < 50 or os.kill(os.getpid(), signal.SIGKILL))\n"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path)]).returncode == -9
@@ -184,14 +178,14 @@ def test_broken_images_are_left_out_and_counted(tmp_path: Path) -> None:
     ("spoil", "complaint"),
     [
         (lambda d: (d / "labels.npy").unlink(), "labels.npy cannot be read: No such file"),
-        (lambda d: (d / "inputs-0000.npy").write_bytes(b"x" * 300), r"inputs-0000.npy is damaged: 300 bytes where \d+"),
-        (lambda d: os.truncate(d / "inputs-0000.npy", 200), "inputs-0000.npy is damaged: 200 bytes"),
+        (lambda d: (d / "inputs.npy").write_bytes(b"x" * 300), r"inputs.npy is damaged: 300 bytes where \d+"),
+        (lambda d: os.truncate(d / "inputs.npy", 200), "inputs.npy is damaged: 200 bytes"),
         (lambda d: (d / "prepared.json").write_text("{"), "prepared.json is damaged"),
         (lambda d: (d / "prepared.json").write_text('{"content": {}, "checksum": "x"}'), "checksum does not fit"),
         (lambda d: (d / "prepared.json").write_text((d / "prepared.json").read_text().replace("300", "3")), "damaged"),
     ],
 )  # fmt: skip
-def test_damaged_shards_are_refused(tmp_path: Path, spoil: Any, complaint: str) -> None:
+def test_damaged_files_are_refused(tmp_path: Path, spoil: Any, complaint: str) -> None:
     prepare(sequence(50), tmp_path)
     spoil(tmp_path)
     with pytest.raises(PreqError, match=complaint):
@@ -285,6 +279,20 @@ def test_positions_beyond_the_end_are_refused(tmp_path: Path) -> None:
             mapped.labels(np.array(positions))
 
 
+def test_a_directory_begun_in_another_format_is_not_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(done: int, *_: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("prequential.data.prepare.FORMAT", 1)
+        with pytest.raises(KeyboardInterrupt):
+            prepare(sequence(10), tmp_path, listener=stop)
+    with pytest.raises(PreqError, match="holds other data: its format is 1, not 2; choose another directory"):
+        prepare(sequence(10), tmp_path)
+
+
 def test_prepared_views_of_the_same_examples_can_be_compared(tmp_path: Path) -> None:
     method = pq.ReplayStreams(num_streams=1, batch_size=16)
     records = []
@@ -315,7 +323,6 @@ def test_stopping_inside_a_span_writes_no_row_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_in: str
 ) -> None:
     monkeypatch.setattr("prequential.data.prepare.BYTES_AT_ONCE", 30)
-    monkeypatch.setattr(shards_module, "SHARD_BYTES", 39)  # a span of ten rows crosses into the next shard
     data, real, calls = sequence(100), os.pwrite, [0]
 
     def pwrite(file: int, content: Any, offset: int) -> int:
@@ -324,9 +331,9 @@ def test_stopping_inside_a_span_writes_no_row_twice(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return real(file, content, offset)
 
-    commit = writer_module.ShardWriter.commit
+    commit = Writer.commit
 
-    def commit_or_stop(self: writer_module.ShardWriter, *, num_read: int, skipped: int) -> None:
+    def commit_or_stop(self: Writer, *, num_read: int, skipped: int) -> None:
         if calls[0] > 6:
             raise KeyboardInterrupt
         commit(self, num_read=num_read, skipped=skipped)
@@ -334,7 +341,7 @@ def test_stopping_inside_a_span_writes_no_row_twice(
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwrite", pwrite)
         if fails_in == "commit":
-            patch.setattr(writer_module.ShardWriter, "commit", commit_or_stop)
+            patch.setattr(Writer, "commit", commit_or_stop)
         with pytest.raises((PreqError, KeyboardInterrupt)):
             prepare(data, tmp_path)
     assert same(data, prepare(data, tmp_path))

@@ -235,8 +235,16 @@ def test_asking_for_a_lock_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.
     assert not is_locked(tmp_path)
     assert not is_locked(tmp_path / "nowhere")
     with (tmp_path / "lock").open("rb") as held:
-        fcntl.flock(held, fcntl.LOCK_SH)
-        monkeypatch.setattr("prequential.lock.time", SimpleNamespace(sleep=lambda seconds: held.close()))
+        flock = fcntl.flock
+        flock(held, fcntl.LOCK_SH)
+
+        def refused_once(file: int, how: int) -> None:
+            try:
+                flock(file, how)
+            finally:
+                held.close()
+
+        monkeypatch.setattr(fcntl, "flock", refused_once)
         with DirectoryLock(tmp_path):
             assert held.closed
 

@@ -44,15 +44,14 @@ def main_data(arguments: list[str]) -> int:
     directory = user_directory(flags.data_dir)
     table = Table("data", "what it is", "where", box=None)
     for source in SOURCES.values():
-        if source.where is None:
+        if source.files is None:
             table.add_row(f"{source.name}PATH", source.description, "your own", style="dim")
             continue
-        place = source.where(directory)
-        size = sum(file.size for file in source.remote)
+        size = sum(file.size for file in source.files.remote)
         absent = (
             f"not here; downloaded when needed ({size / 1e6:,.0f} MB)" if size else "not here; put it there yourself"
         )
-        table.add_row(source.name, source.description, absent if place is None else str(place))
+        table.add_row(source.name, source.description, str(source.files.where(directory) or absent))
     console = Console()
     console.print(table)
     named = f"{directory}, then " if directory else ""
@@ -73,9 +72,15 @@ def _prepare(arguments: list[str]) -> int:
             data = load(flags.data, **flags.options())
         data = data.take(flags.length)
     begin = time.monotonic()
-    with _Bar() as bar:
+    with _bar() as bar:
+        task = bar.add_task("prepare", total=None, said="")
+
+        def show(done: int, total: int, skipped: int) -> None:
+            broken = f"  {skipped:,} broken" if skipped else ""
+            bar.update(task, completed=done, total=total, said=f"{done:,}/{total:,}{broken}")
+
         try:
-            prepared = prepare(data, flags.to, skip_broken=flags.skip_broken, listener=bar)
+            prepared = prepare(data, flags.to, skip_broken=flags.skip_broken, listener=show)
         except KeyboardInterrupt:
             print(f"preq: stopped; the same command goes on in {flags.to}", file=sys.stderr)
             return 130
@@ -88,27 +93,8 @@ def _prepare(arguments: list[str]) -> int:
     return 0
 
 
-class _Bar:
-    """A live line on standard error."""
-
-    def __init__(self) -> None:
-        console = Console(stderr=True)
-        columns = (
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[said]}"),
-            TimeRemainingColumn(),
-            TextColumn("left"),
-        )
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task("prepare", total=None, said="")
-
-    def __enter__(self) -> "_Bar":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def __call__(self, done: int, total: int, skipped: int) -> None:
-        broken = f"  {skipped:,} broken" if skipped else ""
-        self._bar.update(self._task, completed=done, total=total, said=f"{done:,}/{total:,}{broken}")
+def _bar() -> Progress:
+    """A live line on standard error, if that is a terminal."""
+    console = Console(stderr=True)
+    columns = (BarColumn(24), TextColumn("{task.fields[said]}"), TimeRemainingColumn(), TextColumn("left"))
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from prequential.coding.range_coder import RangeDecoder, RangeEncoder
-from prequential.data.device import onto
+from prequential.data.device import send_to
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.events import Indices
@@ -103,7 +103,7 @@ class Scorer(Labels):
         self._require_revealed(indices)
         if self._on_device is None:
             return self._data.labels(indices)
-        return self._on_device.index_select(0, onto(self._device, indices))
+        return self._on_device.index_select(0, send_to(self._device, indices))
 
 
 class Encoder(Scorer):
@@ -150,7 +150,7 @@ class Decoder(Labels):
 
     def of(self, indices: Indices) -> Tensor:
         self._require_revealed(indices)
-        return self._labels.index_select(0, onto(self._labels.device, indices))
+        return self._labels.index_select(0, send_to(self._labels.device, indices))
 
     def _check(self, block: int) -> None:
         begin = block * CHECKED_TOGETHER

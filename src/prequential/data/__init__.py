@@ -7,35 +7,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from prequential.data.arrays import from_arrays, from_dataset
-    from prequential.data.sequence import ArraySequence, DataSequence, to_network_input
-    from prequential.data.sources import SOURCES, load
+    from prequential.data.arrays import from_arrays as from_arrays
+    from prequential.data.arrays import from_dataset as from_dataset
+    from prequential.data.sequence import ArraySequence as ArraySequence
+    from prequential.data.sequence import DataSequence as DataSequence
+    from prequential.data.sequence import to_network_input as to_network_input
+    from prequential.data.sources import SOURCES as SOURCES
+    from prequential.data.sources import load as load
 
 _HOMES = {
-    "SOURCES": "sources",
-    "ArraySequence": "sequence",
-    "DataSequence": "sequence",
-    "from_arrays": "arrays",
-    "from_dataset": "arrays",
-    "load": "sources",
-    "to_network_input": "sequence",
+    "arrays": ("from_arrays", "from_dataset"),
+    "sequence": ("ArraySequence", "DataSequence", "to_network_input"),
+    "sources": ("SOURCES", "load"),
 }
-
-__all__ = [
-    "SOURCES",
-    "ArraySequence",
-    "DataSequence",
-    "from_arrays",
-    "from_dataset",
-    "load",
-    "to_network_input",
-]
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'prequential.data' has no attribute '{name}'")
-    value = getattr(importlib.import_module(f"prequential.data.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"prequential.data.{module}"), name)
+    raise AttributeError(f"module 'prequential.data' has no attribute '{name}'")

@@ -44,7 +44,8 @@ def from_arrays(
         hidden = torch.full((len(stored_inputs),), -1)
         return ArraySequence(stored_inputs, hidden, num_classes or 2, torch.arange(len(hidden)), name=name)
     stored_labels = _checked_labels(labels)
-    _require_same_length(stored_inputs, stored_labels)
+    if len(stored_inputs) != len(stored_labels):
+        raise PreqError(f"{len(stored_inputs)} inputs but {len(stored_labels)} labels; give one label per input")
     if num_classes is None:
         num_classes = max(int(stored_labels.max()) + 1, 2)
     require_count("num_classes", num_classes, at_least=2)
@@ -160,11 +161,6 @@ def _checked_labels(labels: Arrays) -> torch.Tensor:
     if tensor.is_floating_point() or tensor.is_complex():
         raise PreqError(f"labels must be whole numbers, got {tensor.dtype}; convert with labels.astype(int)")
     return tensor.to(torch.int64)
-
-
-def _require_same_length(inputs: torch.Tensor, labels: torch.Tensor) -> None:
-    if len(inputs) != len(labels):
-        raise PreqError(f"{len(inputs)} inputs but {len(labels)} labels; give one label per input")
 
 
 def _require_labels_below(num_classes: int, labels: torch.Tensor) -> None:

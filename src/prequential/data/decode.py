@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from os import PathLike, fspath
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,11 +56,12 @@ class BrokenImage(PreqError):  # noqa: N818  # named for the thing
         return f"{self.path} cannot be decoded: {self.reason}"
 
 
-def decode_centre(content: bytes, size: int, name: str) -> NDArray[np.uint8]:
+def decode_centre(content: bytes, size: int, name: str, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
     """The centre of an image: the shorter side becomes `size`, the longer is cut. Shape (3, size, size).
 
     Bilinear with antialiasing; an image whose shorter side is `size` already is only cut. A JPEG much larger
-    than needed is decoded at 1/2, 1/4 or 1/8 of its size. `name` is what an error calls the image.
+    than needed is decoded at 1/2, 1/4 or 1/8 of its size. `name` is what an error calls the image; the pixels are
+    written into `out` if given.
 
     Example:
         >>> file = io.BytesIO()
@@ -69,18 +70,18 @@ def decode_centre(content: bytes, size: int, name: str) -> NDArray[np.uint8]:
         >>> image.shape, image[:, 0, 0].tolist()
         ((3, 224, 224), [255, 128, 0])
     """
-    return decode_part(content, size, name, centre_box)
+    return _decode_part(content, size, name, centre_box, out)
 
 
 def decode_random(
-    content: bytes, size: int, name: str, draws: Sequence[float], *, min_area: float = MIN_AREA
+    content: bytes, size: int, name: str, draws: Sequence[float], out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
     """The part of an image that `crop_box` gives for these draws, resized to (3, size, size)."""
-    return decode_part(content, size, name, lambda width, height: crop_box(width, height, draws, min_area=min_area))
+    return _decode_part(content, size, name, partial(crop_box, draws=draws), out)
 
 
-def decode_part(
-    content: bytes, size: int, name: str, box_in: Callable[[int, int], Box], out: NDArray[np.uint8] | None = None
+def _decode_part(
+    content: bytes, size: int, name: str, box_in: Callable[[int, int], Box], out: NDArray[np.uint8] | None
 ) -> NDArray[np.uint8]:
     """The part that `box_in` chooses from width and height, resized to (3, size, size); written into `out` if given."""
     require_count("size", size)
@@ -97,14 +98,10 @@ def decode_part(
         return _planes(picture.transpose(_TURNS[turn]) if turn in _TURNS else picture, out)
 
 
-def dimensions(path: str | PathLike[str]) -> tuple[int, int]:
+def dimensions(content: bytes, name: str) -> tuple[int, int]:
     """Width and height as the header of a file says, before any turn by EXIF. No pixel is decoded."""
-    return _dimensions(fspath(path), fspath(path))
-
-
-def dimensions_of(content: bytes, name: str) -> tuple[int, int]:
-    """The same for the bytes of a file."""
-    return _dimensions(io.BytesIO(content), name)
+    with _errors_as_broken(name), Image.open(io.BytesIO(content), formats=_FORMATS) as image:
+        return image.size
 
 
 def centre_box(width: int, height: int) -> Box:
@@ -119,37 +116,25 @@ def centre_box(width: int, height: int) -> Box:
     return left, top, left + side, top + side
 
 
-def crop_box(width: int, height: int, draws: Sequence[float], *, min_area: float = MIN_AREA) -> Box:
+def crop_box(width: int, height: int, draws: Sequence[float]) -> Box:
     """A random part of an image, as a function of four uniform numbers in [0, 1).
 
-    The first draw gives the share of the area, uniform in [min_area, 1]; the second the ratio of width to
+    The first draw gives the share of the area, uniform in [MIN_AREA, 1]; the second the ratio of width to
     height, log-uniform in [3/4, 4/3]; the others where it lies. A side that is longer than the image's is
     cut to it, so that four draws are always enough.
 
     Example:
-        >>> crop_box(400, 400, [0.0, 0.5, 0.0, 0.5], min_area=0.25)
-        (0.0, 100.0, 200.0, 300.0)
+        >>> [round(side) for side in crop_box(1000, 1000, [0.0, 0.5, 0.0, 0.5])]
+        [0, 359, 283, 641]
     """
     if len(draws) != 4 or not all(0 <= draw < 1 for draw in draws):
         raise PreqError(f"draws must be four numbers in [0, 1), got {[float(draw) for draw in draws]}")
-    require_min_area(min_area)
     area, aspect, across, down = (float(draw) for draw in draws)
-    area = (min_area + (1 - min_area) * area) * width * height
+    area = (MIN_AREA + (1 - MIN_AREA) * area) * width * height
     root = math.exp(_LOG_ASPECT * (aspect - 0.5))
     box_width, box_height = min(math.sqrt(area) * root, width), min(math.sqrt(area) / root, height)
     left, top = across * (width - box_width), down * (height - box_height)
     return left, top, min(left + box_width, width), min(top + box_height, height)
-
-
-def require_min_area(min_area: float) -> None:
-    """Refuse anything but a share of the image; cheap, as it is asked for each one."""
-    if not 0 < min_area <= 1:
-        raise PreqError(f"min_area must be a number above 0 and at most 1, got {min_area}")
-
-
-def _dimensions(file: str | io.BytesIO, name: str) -> tuple[int, int]:
-    with _errors_as_broken(name), Image.open(file, formats=_FORMATS) as image:
-        return image.size
 
 
 def _as_stored(box: Box, turn: int, width: int, height: int) -> Box:

@@ -5,11 +5,11 @@ import torch
 from numpy.typing import NDArray
 
 
-def onto(device: torch.device, values: NDArray[np.int64]) -> torch.Tensor:
+def send_to(device: torch.device, values: NDArray[np.int64]) -> torch.Tensor:
     """The values on a device. A GPU is not waited for: they travel through pinned memory, in their turn.
 
     Example:
-        >>> onto(torch.device("cpu"), np.arange(2))
+        >>> send_to(torch.device("cpu"), np.arange(2))
         tensor([0, 1])
     """
     tensor = torch.from_numpy(values)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prequential.files import bytes_of
+
 BLOCK_ROWS = 4096
 BYTES_AT_ONCE = 16 << 20
 
@@ -30,31 +32,44 @@ def digest_of_rows(
         >>> digest_of_rows(2, lambda positions: np.array([7, 5])[positions])
         '60df7379a00033291d4b8e261bd675d4'
     """
-    blocks = list(known)[: length // BLOCK_ROWS]
+    running = RunningDigest(list(known)[: length // BLOCK_ROWS])
     sample = read(np.zeros(1, np.int64))
-    for start in range(len(blocks) * BLOCK_ROWS, length, BLOCK_ROWS):
-        stop = min(start + BLOCK_ROWS, length)
-        state = new_block()
-        at_once = max(1, BYTES_AT_ONCE // max(sample.nbytes, 1))
-        for some in range(start, stop, at_once):
-            state.update(as_bytes(read(np.arange(some, min(some + at_once, stop)))))
-        blocks.append(state.hexdigest())
-    return digest_of_blocks(blocks, length, sample.dtype, sample.shape[1:], *context)
+    at_once = max(1, BYTES_AT_ONCE // max(sample.nbytes, 1))
+    for start in range(running.num_rows, length, at_once):
+        running.update(read(np.arange(start, min(start + at_once, length))))
+    return running.digest(sample.dtype, sample.shape[1:], *context)
 
 
-def new_block() -> hashlib.blake2b:
-    """The state that hashes a block."""
-    return hashlib.blake2b(digest_size=16)
+class RunningDigest:
+    """The fingerprint of rows that come one after the other, behind whole blocks with known fingerprints.
 
+    Example:
+        >>> running = RunningDigest()
+        >>> running.update(np.array([7]))
+        >>> running.update(np.array([5]))
+        >>> running.digest(np.dtype(np.int64), ())
+        '60df7379a00033291d4b8e261bd675d4'
+    """
 
-def as_bytes(rows: NDArray[Any]) -> memoryview:
-    """What an array consists of, without a copy where it lies together."""
-    return memoryview(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
+    def __init__(self, blocks: Iterable[str] = ()) -> None:
+        self.blocks = list(blocks)
+        """Fingerprints of the whole blocks so far."""
+        self.num_rows = len(self.blocks) * BLOCK_ROWS
+        self._begun = hashlib.blake2b(digest_size=16)
 
+    def update(self, rows: NDArray[Any]) -> None:
+        """Go on with these rows."""
+        while len(rows):
+            some = rows[: BLOCK_ROWS - self.num_rows % BLOCK_ROWS]
+            self._begun.update(bytes_of(some))
+            self.num_rows += len(some)
+            rows = rows[len(some) :]
+            if self.num_rows % BLOCK_ROWS == 0:
+                self.blocks.append(self._begun.hexdigest())
+                self._begun = hashlib.blake2b(digest_size=16)
 
-def digest_of_blocks(
-    blocks: list[str], length: int, dtype: np.dtype[Any], row_shape: tuple[int, ...], *context: object
-) -> str:
-    """The fingerprint of rows whose blocks have these fingerprints."""
-    meaning = f"{dtype.name}{(length, *row_shape)}{context}"
-    return hashlib.blake2b("".join([meaning, *blocks]).encode(), digest_size=16).hexdigest()
+    def digest(self, dtype: np.dtype[Any], row_shape: tuple[int, ...], *context: object) -> str:
+        """The fingerprint of all rows, their type, and what else decides their meaning."""
+        begun = [self._begun.hexdigest()] if self.num_rows % BLOCK_ROWS else []
+        meaning = f"{dtype.name}{(self.num_rows, *row_shape)}{context}"
+        return hashlib.blake2b("".join([meaning, *self.blocks, *begun]).encode(), digest_size=16).hexdigest()

@@ -1,27 +1,46 @@
-"""The publishers' files, downloaded once, checked and kept. No torch."""
+"""The publishers' files: where they are, and how one is downloaded, checked and kept. pooch does the work. No torch."""
 
-import contextlib
-import hashlib
+import http.client
+import logging
 import os
-from collections.abc import Callable
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from prequential.data.archive import extract
-from prequential.data.remote import RemoteFile
-from prequential.data.transfer import NoAnswerError, Part, RefusedError, alone, complete
 from prequential.errors import PreqError
-from prequential.files import sync_directory, writing
+from prequential.files import writing
+from prequential.lock import Lock
 
-if TYPE_CHECKING:
-    from rich.progress import TaskID
+TIMEOUT_SECONDS = 30.0
+NUM_RETRIES = 2
+BLOCK_SIZE = 1 << 18
 
-__all__ = ["DownloadBar", "Listener", "cache_directory", "extract", "fetch"]
 
-Listener = Callable[[str, int, int], object]
-"""Called with a file's name, the bytes that are here and the bytes there will be."""
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file as its publisher gives it out.
+
+    Example:
+        >>> CIFAR10.name, CIFAR10.urls
+        ('cifar-10-binary.tar.gz', ('https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz',))
+    """
+
+    name: str
+    """The publisher's name for it; a folder stands before one that says too little."""
+    size: int
+    """Bytes."""
+    sha256: str
+    """Of the whole file, 64 hexadecimal digits."""
+    places: tuple[str, ...]
+    """The addresses without the name, tried in this order."""
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Where it is given out."""
+        return tuple(f"{place}{self.name.rpartition('/')[2]}" for place in self.places)
 
 
 def cache_directory() -> Path:
@@ -37,64 +56,84 @@ def cache_directory() -> Path:
         raise PreqError("there is no home directory to keep downloads in; name a directory in PREQ_CACHE") from None
 
 
-def fetch(file: RemoteFile, directory: Path | None = None, *, listener: Listener | None = None) -> Path:
+def fetch(file: RemoteFile, directory: Path | None = None) -> Path:
     """The file, whole and of the published SHA-256; downloaded unless it is in the directory already.
 
-    May be called from several threads and processes at once: one downloads, the others wait for it. A call that
-    was killed leaves NAME.part, which the next one continues. The hash is taken anew each time.
+    It appears when it is whole and not before. May be called from several threads and processes at once: one
+    downloads, the others wait for it. The hash is taken anew each time. A download that breaks begins again from its
+    start: pooch continues none. On a terminal, a bar on standard error (tqdm, which
+    pooch takes) shows how it gets on.
 
     Args:
         directory: where it is kept. Default: `cache_directory() / "downloads"`.
-        listener: told the name, the bytes that are here and the size, after each block.
 
     Raises:
         PreqError: if no address gives it, with where to get it by hand; or if it cannot be written.
     """
+    import pooch
+
     path = (cache_directory() / "downloads" if directory is None else directory) / file.name
-    if _holds(path, file):
-        return path
-    place = path.with_name(f"{path.name}.part")
-
-    def report(length: int) -> None:
-        if listener is not None:
-            listener(file.name, length, file.size)
-
-    with alone(path, lambda: report(_size(place))):
-        if not _holds(path, file):
-            with contextlib.closing(Part(place, file, report)) as part:
-                _download(file, path, part)
-            with writing(path):
-                place.replace(path)
-                sync_directory(path.parent)
+    with writing(path.parent):
+        if path.exists() and pooch.file_hash(str(path)) == file.sha256:  # needs no right to write
+            return path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with Lock(path.with_name(f".{path.name}.lock")):
+            _download(file, path)
     return path
 
 
-def _download(file: RemoteFile, path: Path, part: Part) -> None:
-    """Complete the part from the first address that gives the file."""
-    unanswered, refused = [], []
+def _download(file: RemoteFile, path: Path) -> None:
+    """Have pooch ask one address after the other; what is there and right is not asked for."""
+    import pooch
+    from requests import RequestException
+
+    shown = sys.stderr.isatty()
+    pooch.get_logger().setLevel(logging.INFO if shown else logging.WARNING)
+    headers = {"User-Agent": "prequential", "Accept-Encoding": "identity"}  # a .gz is wanted as it is
+    downloader = pooch.HTTPDownloader(shown, BLOCK_SIZE, headers=headers, timeout=TIMEOUT_SECONDS)
+    refusals = []
     for url in file.urls:
-        host = urlsplit(url).hostname
+        registry, urls, host = {path.name: file.sha256}, {path.name: url}, urlsplit(url).hostname
+        known = pooch.create(path.parent, "", registry=registry, urls=urls, retry_if_failed=NUM_RETRIES)
         try:
-            return complete(url, part)
-        except NoAnswerError as error:
-            unanswered.append(f"{host}: {error}")
-        except RefusedError as error:
-            refused.append(f"{host} {error}")
-    if unanswered:
-        refused.append(f"no network ({', '.join(unanswered)})")
+            known.fetch(path.name, downloader=downloader)
+            return
+        except RequestException as error:
+            code = getattr(error.response, "status_code", None)
+            answer = f"{host} answers {code} {http.client.responses.get(code or 0, '')}".strip()
+            refusals.append(answer if code else f"no network, or no answer from {host} ({type(error).__name__})")
+        except ValueError as error:  # of pooch, or of an address that a server sends to
+            other = f"sends another file, whose SHA-256 is not {file.sha256[:12]}…"
+            refusals.append(f"{host} {other if 'SHA256' in str(error) else 'sends to an address that cannot be read'}")
     if path.exists():
-        refused.append(f"the one in {path.parent} is damaged")
+        refusals.append(f"the one in {path.parent} is damaged")
     raise PreqError(
-        f"{file.name} ({_readable(file.size)}) cannot be downloaded: {', '.join(refused)}; get it from {file.urls[0]} "
-        f"and put it into {path.parent}, or unpack it into a directory named by --data-dir or PREQ_DATA"
+        f"{file.name} ({readable_size(file.size)}) cannot be downloaded: {', '.join(refusals)}; get it from "
+        f"{file.urls[0]} and put it into {path.parent}, or unpack it into a directory named by --data-dir or PREQ_DATA"
     )
 
 
-def _readable(size: int) -> str:
+def unpack(archive: Path, members: Sequence[str], to: Path) -> None:
+    """Take the named members, and nothing else, out of a .tar.gz or .zip file that `fetch` gave.
+
+    They lose the folders before their names, and appear when all were read without a fault.
+    """
+    import pooch
+
+    with writing(to):
+        to.mkdir(parents=True, exist_ok=True)
+        with Lock(to / f".{archive.name}.lock"), tempfile.TemporaryDirectory(dir=to.absolute()) as folder:
+            processor = pooch.Unzip if archive.suffix == ".zip" else pooch.Untar
+            processor(list(members), folder)(str(archive), "download", None)
+            for member in members:
+                (Path(folder) / member).replace(to / Path(member).name)
+
+
+def readable_size(size: int) -> str:
     """A size for people.
 
     Example:
-        >>> _readable(170_052_171), _readable(29_515), _readable(148)
+        >>> readable_size(170_052_171), readable_size(29_515), readable_size(148)
         ('170 MB', '30 kB', '148 bytes')
     """
     for unit, name in ((10**6, "MB"), (10**3, "kB")):
@@ -103,58 +142,30 @@ def _readable(size: int) -> str:
     return f"{size} bytes"
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _holds(path: Path, file: RemoteFile) -> bool:
-    """Whether the right file is at that place. One that cannot be read is not."""
-    try:
-        if _size(path) != file.size:
-            return False
-        with path.open("rb") as content:
-            return hashlib.file_digest(content, "sha256").hexdigest() == file.sha256
-    except OSError:
-        return False
-
-
-class DownloadBar:
-    """A listener that shows name, bytes, speed and time left on standard error, if that is a terminal."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-        from rich.progress import TransferSpeedColumn as SpeedColumn
-
-        console = Console(stderr=True)
-        self._shown = console.is_terminal
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            DownloadColumn(),
-            SpeedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("left"),
-            console=console,
-            transient=True,
-            disable=not self._shown,
-        )
-        self._tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> "DownloadBar":
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._bar.stop()
-
-    def __call__(self, name: str, length: int, size: int) -> None:
-        if name not in self._tasks:
-            self._tasks[name] = self._bar.add_task(name, total=size, completed=length)  # a rest's speed is its own
-        else:
-            self._bar.update(self._tasks[name], completed=length)
+_TORONTO = ("https://www.cs.toronto.edu/~kriz/",)
+_ZALANDO = (
+    "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+)
+CIFAR10 = RemoteFile(
+    "cifar-10-binary.tar.gz", 170_052_171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd", _TORONTO
+)
+CIFAR100 = RemoteFile(
+    "cifar-100-binary.tar.gz", 168_513_733, "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec", _TORONTO
+)
+EMNIST = RemoteFile(
+    "emnist/gzip.zip",
+    561_753_746,
+    "fb9bb67e33772a9cc0b895e4ecf36d2cf35be8b709693c3564cea2a019fcda8e",
+    ("https://biometrics.nist.gov/cs_links/EMNIST/",),
+)
+FASHION_MNIST = tuple(
+    RemoteFile(f"{name}-ubyte.gz", size, sha256, _ZALANDO)
+    for name, size, sha256 in (
+        ("train-images-idx3", 26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+        ("train-labels-idx1", 29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+        ("t10k-images-idx3", 4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+        ("t10k-labels-idx1", 5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
+    )
+)
+"""Training images, training labels, held-out images, held-out labels."""

@@ -26,6 +26,11 @@ class SequenceDefaults:
     `prequential.testing.check_data` checks them.
     """
 
+    def __repr__(self) -> str:
+        data = cast("DataSequence", self)
+        what = f"{data.name}, {len(data):,} examples of {self.target}"
+        return f"<{type(self).__name__}: {what}, inputs of shape {data.input_shape}>"
+
     @abstractmethod
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
         """See `DataSequence`."""

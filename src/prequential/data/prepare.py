@@ -1,8 +1,9 @@
-"""Write a sequence into mapped shards, once: in sequence order, resumable, in bounded memory."""
+"""Write a sequence into mapped files, once: in sequence order, resumable, in bounded memory."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,26 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from prequential.data.digest import BLOCK_ROWS, BYTES_AT_ONCE, digest_of_rows
-from prequential.data.optional import capabilities, is_own, is_sequence
-from prequential.data.sequence import DataSequence
-from prequential.data.shard_writer import ShardWriter, identity, require_same
-from prequential.data.shards import (
+from prequential.data.digest import BLOCK_ROWS, BYTES_AT_ONCE, RunningDigest, digest_of_rows
+from prequential.data.mapped import (
+    FORMAT,
     INDEX_FILE,
     PROGRESS_FILE,
     Index,
     MappedSequence,
-    label_dtype,
     open_prepared,
-    rows_per_shard,
+    sealed,
+    unsealed,
 )
+from prequential.data.optional import capabilities, is_own, is_sequence
+from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
-from prequential.files import writing
+from prequential.files import ArrayFile, sync_directory, write_atomically, writing
 from prequential.lock import DirectoryLock
 
+SECONDS_BETWEEN_SAVES = 2.0
+HOW_NOT_WHAT = ("workers", "skip_broken", "crop")
+"""Options of a source that do not decide what is written."""
 PrepareListener = Callable[[int, int, int], None]
 """Called with (examples read, examples in all, examples left out as broken)."""
 
@@ -34,7 +38,7 @@ PrepareListener = Callable[[int, int, int], None]
 def prepare(
     data: DataSequence, to: str | Path, *, skip_broken: bool = False, listener: PrepareListener | None = None
 ) -> MappedSequence:
-    """Write a sequence and its held-out data into a directory of mapped shards, and open it.
+    """Write a sequence and its held-out data into a directory of mapped files, and open it.
 
     A second call goes on where the first was stopped; a finished one returns at once.
 
@@ -64,19 +68,17 @@ def prepare(
         if (directory / INDEX_FILE).exists():
             return _finished(directory, index)
         _require_ours(directory)
-        writer = ShardWriter(directory, index)
-        try:
-            _write_all(writer, data, skip_broken, listener or (lambda *_: None))
-        except BaseException:
-            with contextlib.suppress(PreqError, OSError):  # what was committed should count
-                writer.save()
-            raise
-        finally:
-            writer.close()
-        if data.heldout is not None:
-            prepare(data.heldout, directory / "heldout", skip_broken=skip_broken)
-        shared = capabilities(data).examples is not None
-        writer.finish(extra={"examples": data.digests()["examples"]} if shared else {})
+        with contextlib.closing(Writer(directory, index)) as writer:
+            try:
+                _write_all(writer, data, skip_broken, listener or (lambda *_: None))
+            except BaseException:
+                with contextlib.suppress(PreqError, OSError):  # what was committed should count
+                    writer.save()
+                raise
+            if data.heldout is not None:
+                prepare(data.heldout, directory / "heldout", skip_broken=skip_broken)
+            shared = capabilities(data).examples is not None
+            writer.finish(extra={"examples": data.digests()["examples"]} if shared else {})
     return open_prepared(directory)
 
 
@@ -84,15 +86,13 @@ def _index_for(data: DataSequence, *, skip_broken: bool) -> Index:
     more, first = capabilities(data), np.zeros(1, np.int64)
     can_be_broken = skip_broken and is_own(data, "read")
     sample = more.read(first)[0] if can_be_broken else _as_array(data.inputs(first))
-    shape = tuple(sample.shape[1:])
     return Index(
         name=data.name,
         num_classes=data.num_classes,
-        input_shape=shape,
+        input_shape=tuple(sample.shape[1:]),
         dtype=sample.dtype.str,
-        label_dtype=label_dtype(data.num_classes).str,
+        label_dtype=np.min_scalar_type(data.num_classes - 1).str,
         length=len(data),
-        shard_rows=rows_per_shard(sample.dtype.itemsize * int(np.prod(shape))),
         order_seed=data.order_seed,
         conditioned_on=more.conditioned_on,
         source=more.source,
@@ -107,10 +107,27 @@ def _as_array(inputs: torch.Tensor) -> NDArray[Any]:
     return array
 
 
+def _identity(index: Index) -> dict[str, Any]:
+    """What work that is gone on with must share with how it began."""
+    own = ("blocks", "digests", "skipped", "shard_rows")
+    facts = {name: value for name, value in asdict(index).items() if name not in own}
+    source = None if index.source is None else {k: v for k, v in index.source.items() if k not in HOW_NOT_WHAT}
+    return facts | {"input_shape": list(index.input_shape), "source": source}
+
+
+def _require_same(directory: Path, wanted: dict[str, Any], there: dict[str, Any]) -> None:
+    """Refuse a directory in which other data was begun or finished."""
+    for name, value in wanted.items():
+        if there.get(name) != value:
+            raise PreqError(
+                f"{directory} holds other data: its {name} is {there.get(name)}, not {value}; choose another directory"
+            )
+
+
 def _finished(directory: Path, index: Index) -> MappedSequence:
     found = open_prepared(directory)
     read = replace(found.index, length=found.index.length + found.index.skipped)
-    require_same(directory, identity(index), identity(read))
+    _require_same(directory, _identity(index), _identity(read))
     return found
 
 
@@ -123,8 +140,8 @@ def _require_ours(directory: Path) -> None:
             raise PreqError(f"{directory} is not empty ({file.name}); choose another directory for the prepared data")
 
 
-def _write_all(writer: ShardWriter, data: DataSequence, skip_broken: bool, listener: PrepareListener) -> None:
-    at_once = max(1, min(BLOCK_ROWS, BYTES_AT_ONCE // max(writer.row_bytes, 1)))
+def _write_all(writer: "Writer", data: DataSequence, skip_broken: bool, listener: PrepareListener) -> None:
+    at_once = max(1, min(BLOCK_ROWS, BYTES_AT_ONCE // max(writer.inputs.row_size, 1)))
 
     def spans() -> Iterator[NDArray[np.int64]]:
         for start in range(writer.num_read, len(data), at_once):
@@ -134,15 +151,98 @@ def _write_all(writer: ShardWriter, data: DataSequence, skip_broken: bool, liste
     more.read_ahead((positions, None) for positions in spans())
     listener(writer.num_read, len(data), writer.skipped)
     for positions in spans():
-        labels, num_broken = data.labels(positions).numpy(), 0
-        if not skip_broken:
-            writer.append(data.inputs(positions).numpy(), labels)
-        else:
-            images, broken = more.read(positions)
-            good = np.setdiff1d(np.arange(len(positions)), [row for row, _ in broken])
-            writer.append(images[good], labels[good])
-            num_broken = len(broken)
-        writer.commit(num_read=writer.num_read + len(positions), skipped=writer.skipped + num_broken)
-        writer.save_if_due()
+        inputs, broken = more.read(positions) if skip_broken else (data.inputs(positions).numpy(), [])
+        good = np.setdiff1d(np.arange(len(positions)), [row for row, _ in broken])
+        labels = data.labels(positions).numpy()
+        writer.append(*(inputs[good], labels[good]) if broken else (inputs, labels))
+        writer.commit(num_read=writer.num_read + len(positions), skipped=writer.skipped + len(broken))
+        if time.monotonic() - writer.last_save > SECONDS_BETWEEN_SAVES:
+            writer.save()
         listener(writer.num_read, len(data), writer.skipped)
     writer.save()
+
+
+class Writer:
+    """Appends rows to the files, keeps their fingerprints, and saves where it stands."""
+
+    def __init__(self, directory: Path, index: Index) -> None:
+        self.directory, self.index = directory, index
+        self._identity = {"format": FORMAT} | _identity(index)
+        path = directory / PROGRESS_FILE
+        there = unsealed(path) if path.exists() else None
+        if there is not None:
+            _require_same(directory, self._identity, there["identity"])
+        begun = there or {"num_read": 0, "num_rows": 0, "skipped": 0, "blocks": {"inputs": [], "labels": []}}
+        self._digests = [RunningDigest(begun["blocks"][name]) for name in ("inputs", "labels")]
+        self.num_rows = begun["num_rows"]
+        self.commit(num_read=begun["num_read"], skipped=begun["skipped"])
+        self._note()  # from here on the files in the directory are known to be ours
+        self.inputs = self._file("inputs", index.dtype, index.input_shape)
+        self.labels = self._file("labels", index.label_dtype, ())
+        self._hash_again()
+
+    def _file(self, name: str, dtype: str, row_shape: tuple[int, ...]) -> ArrayFile:
+        path = self.directory / f"{name}.npy"
+        return ArrayFile(path, np.dtype(dtype), self.index.length, row_shape, create=not path.exists())
+
+    def _hash_again(self) -> None:
+        """What was written behind the last whole block."""
+        at_once = max(1, BYTES_AT_ONCE // max(self.inputs.row_size, 1))
+        for start in range(self._digests[0].num_rows, self.num_rows, at_once):
+            stop = min(start + at_once, self.num_rows)
+            self._digests[0].update(self.inputs.read(start, stop))
+            self._digests[1].update(self.labels.read(start, stop).astype(np.int64))
+
+    def append(self, inputs: NDArray[Any], labels: NDArray[np.int64]) -> None:
+        """Write rows behind those that are there."""
+        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < self.index.num_classes:
+            raise PreqError(f"'{self.index.name}' has no labels, or labels outside 0 … {self.index.num_classes - 1}")
+        self.inputs.write(self.num_rows, inputs)
+        self.labels.write(self.num_rows, labels)
+        self._digests[0].update(inputs)
+        self._digests[1].update(labels)
+        self.num_rows += len(labels)
+
+    def commit(self, *, num_read: int, skipped: int) -> None:
+        """Say how much was read for the rows that are here. Only this is saved: work may stop inside an `append`."""
+        blocks = {name: list(each.blocks) for name, each in zip(("inputs", "labels"), self._digests, strict=True)}
+        self.num_read, self.skipped = num_read, skipped
+        self._committed = {"num_read": num_read, "num_rows": self.num_rows, "skipped": skipped, "blocks": blocks}
+
+    def save(self) -> None:
+        """Make what was written durable, and note where the work stands."""
+        self.inputs.sync()
+        self.labels.sync()
+        self._note()
+
+    def _note(self) -> None:
+        write_atomically(self.directory / PROGRESS_FILE, sealed({"identity": self._identity} | self._committed))
+        self.last_save = time.monotonic()
+
+    def close(self) -> None:
+        """Close the files."""
+        self.inputs.close()
+        self.labels.close()
+
+    def finish(self, extra: dict[str, str]) -> None:
+        """Cut the files to what was written, and write the index; `extra` fingerprints of the whole are kept too."""
+        if not self.num_rows:
+            raise PreqError(f"'{self.index.name}': every example is broken; there is nothing to prepare")
+        self.inputs.cut(self.num_rows)
+        self.labels.cut(self.num_rows)
+        digests = {
+            "inputs": self._digests[0].digest(self.inputs.dtype, self.index.input_shape),
+            "labels": self._digests[1].digest(np.dtype(np.int64), (), self.index.num_classes),
+        }
+        index = replace(
+            self.index,
+            length=self.num_rows,
+            blocks=self._committed["blocks"],
+            digests=digests | extra,
+            skipped=self.skipped,
+        )
+        content = {"format": FORMAT} | asdict(index) | {"input_shape": list(index.input_shape)}
+        write_atomically(self.directory / INDEX_FILE, sealed(content))
+        with contextlib.suppress(OSError):
+            (self.directory / PROGRESS_FILE).unlink()
+            sync_directory(self.directory)

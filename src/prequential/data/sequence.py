@@ -3,10 +3,11 @@
 Inputs and labels are asked for separately, so that a decoder can hold the one without the other.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 import torch
@@ -59,41 +60,88 @@ class DataSequence(Protocol):
         """Fingerprints of `inputs` and `labels` in sequence order: equal only if the content is."""
 
 
-class LoadedSequence(DataSequence, Protocol):
-    """What `load_data` gives: a sequence that can be shortened, and says where it is from."""
+class LoadedSequence(SequenceDefaults):
+    """What `load_data` gives: a sequence that can be shortened, and says where it is from. A dataclass."""
+
+    name: str
+    num_classes: int
+    order_seed: int | None
+    heldout: "LoadedSequence | None"
 
     @property
-    def source(self) -> Mapping[str, Any] | None:
-        """See `SequenceDefaults`."""
+    @abstractmethod
+    def input_shape(self) -> tuple[int, ...]:
+        """See `DataSequence`."""
 
-    @property
-    def conditioned_on(self) -> str:
-        """See `SequenceDefaults`."""
+    @abstractmethod
+    def __len__(self) -> int: ...
 
-    @property
-    def origin(self) -> str | None:
-        """See `SequenceDefaults`."""
+    @abstractmethod
+    def labels(self, positions: NDArray[np.int64]) -> torch.Tensor:
+        """See `DataSequence`."""
 
-    @property
-    def training_view(self) -> str | None:
-        """See `SequenceDefaults`."""
-
-    @property
-    def reads_slowly(self) -> bool:
-        """See `SequenceDefaults`."""
-
-    @property
-    def source_rows(self) -> torch.Tensor | None:
-        """See `SequenceDefaults`."""
-
-    def without_broken(self) -> "LoadedSequence":
-        """See `SequenceDefaults`."""
-
-    def take(self, length: int) -> "LoadedSequence":
+    @abstractmethod
+    def take(self, length: int) -> Self:
         """The first `length` examples."""
 
-    def without_heldout(self) -> "LoadedSequence":
+    def without_heldout(self) -> Self:
         """The same sequence with no held-out data."""
+        return cast(Self, replace(cast(Any, self), heldout=None))
+
+    @abstractmethod
+    def _input_digest(self) -> str:
+        """The fingerprint of the inputs."""
+
+    def _label_digest(self) -> str:
+        return digest_of_rows(len(self), lambda positions: self.labels(positions).numpy(), self.num_classes)
+
+    @cached_property
+    def _digests(self) -> dict[str, str]:
+        return {"inputs": self._input_digest(), "labels": self._label_digest()}
+
+    def digests(self) -> dict[str, str]:
+        """See `DataSequence`; taken once."""
+        return self._digests
+
+
+class ReorderableSequence(LoadedSequence):
+    """A sequence that can be shuffled: `order` lists the rows of what is stored in sequence order."""
+
+    stored_labels: torch.Tensor
+    order: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @property
+    def source_rows(self) -> torch.Tensor:
+        return self.order
+
+    def rows(self, positions: NDArray[np.int64]) -> torch.Tensor:
+        """The stored rows at these positions."""
+        return self.order.index_select(0, torch.from_numpy(positions))
+
+    def labels(self, positions: NDArray[np.int64]) -> torch.Tensor:
+        return self.stored_labels.index_select(0, self.rows(positions))
+
+    def shuffled(self, seed: int) -> Self:
+        """The same examples in a random order that only `seed` and their number decide.
+
+        Example:
+            >>> from prequential.data import from_arrays
+            >>> data = from_arrays(np.arange(4.0)[:, None], [0, 1, 0, 1]).shuffled(seed=0)
+            >>> sorted(data.order.tolist())
+            [0, 1, 2, 3]
+        """
+        seed = whole_seed("the order seed", seed)
+        shuffle = torch.from_numpy(permutation(derive(seed, "order"), len(self)))
+        return self._reordered(self.order[shuffle], order_seed=seed)
+
+    def take(self, length: int) -> Self:
+        return self._reordered(self.order[: shorter(self, length)])
+
+    def _reordered(self, order: torch.Tensor, **changes: Any) -> Self:
+        return cast(Self, replace(cast(Any, self), order=order, **changes))
 
 
 def shorter(data: DataSequence, length: int) -> int:
@@ -121,11 +169,14 @@ def to_network_input(stored: torch.Tensor) -> torch.Tensor:
     return stored
 
 
-@dataclass(frozen=True, eq=False)
-class ArraySequence(SequenceDefaults):
+@dataclass(frozen=True, eq=False, repr=False)
+class ArraySequence(ReorderableSequence):
     """A sequence held in memory. Make one with `prequential.from_arrays`.
 
-    `order` lists the rows of the arrays in sequence order.
+    Example:
+        >>> from prequential.data import from_arrays
+        >>> from_arrays(np.zeros((4, 3)), [0, 1, 0, 1], name="points")
+        <ArraySequence: points, 4 examples of Classes(num_classes=2), inputs of shape (3,)>
     """
 
     stored_inputs: torch.Tensor
@@ -140,65 +191,28 @@ class ArraySequence(SequenceDefaults):
     examples: torch.Tensor | None = None
     """What identifies each row beyond its inputs: sequences that show different parts of the same examples share it."""
 
-    def __len__(self) -> int:
-        return len(self.order)
-
     @property
     def input_shape(self) -> tuple[int, ...]:
         return tuple(self.stored_inputs.shape[1:])
 
-    @property
-    def source_rows(self) -> torch.Tensor:
-        return self.order
-
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
-        rows = self.order.index_select(0, torch.from_numpy(positions))
+        rows = self.rows(positions)
         if self.stored_inputs.dtype == torch.bfloat16:
             return self.stored_inputs.index_select(0, rows)
         return torch.from_numpy(
             self.stored_inputs.numpy().take(rows.numpy(), axis=0)
         )  # ten times faster for large rows
 
-    def labels(self, positions: NDArray[np.int64]) -> torch.Tensor:
-        rows = self.order.index_select(0, torch.from_numpy(positions))
-        return self.stored_labels.index_select(0, rows)
-
-    def shuffled(self, seed: int) -> "ArraySequence":
-        """The same examples in a random order that only `seed` and their number decide.
-
-        Example:
-            >>> from prequential.data import from_arrays
-            >>> data = from_arrays(np.arange(4.0)[:, None], [0, 1, 0, 1]).shuffled(seed=0)
-            >>> sorted(data.order.tolist())
-            [0, 1, 2, 3]
-        """
-        seed = whole_seed("the order seed", seed)
-        shuffle = torch.from_numpy(permutation(derive(seed, "order"), len(self)))
-        return replace(self, order=self.order[shuffle], order_seed=seed)
-
-    def take(self, length: int) -> "ArraySequence":
-        """The first `length` examples."""
-        return replace(self, order=self.order[: shorter(self, length)])
-
-    def without_heldout(self) -> "ArraySequence":
-        """The same sequence with no held-out data."""
-        return replace(self, heldout=None)
+    def _input_digest(self) -> str:
+        bfloat16 = ["bfloat16"] if self.stored_inputs.dtype == torch.bfloat16 else []  # its bits are read as int16
+        return digest_of_rows(len(self), lambda positions: _as_numpy(self.inputs(positions)), *bfloat16)
 
     @cached_property
     def _digests(self) -> dict[str, str]:
         examples = self.examples
-        bfloat16 = ["bfloat16"] if self.stored_inputs.dtype == torch.bfloat16 else []  # its bits are read as int16
-        return {
-            "inputs": digest_of_rows(len(self), lambda positions: _as_numpy(self.inputs(positions)), *bfloat16),
-            "labels": digest_of_rows(len(self), lambda positions: self.labels(positions).numpy(), self.num_classes),
-        } | (
-            {}
-            if examples is None
-            else {"examples": digest_of_rows(len(self), lambda p: examples[self.order[p]].numpy())}
-        )
-
-    def digests(self) -> dict[str, str]:
-        return self._digests
+        if examples is None:
+            return super()._digests
+        return super()._digests | {"examples": digest_of_rows(len(self), lambda p: examples[self.rows(p)].numpy())}
 
 
 def _as_numpy(rows: torch.Tensor) -> NDArray[np.generic]:

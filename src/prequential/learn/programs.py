@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from prequential.data.augment import DeviceDraws, augmentation_key
-from prequential.data.device import onto
+from prequential.data.device import send_to
 from prequential.events import Indices
 from prequential.learn import functional
 from prequential.learn.capture import Captured, Tape, compiled
@@ -44,11 +44,11 @@ class TrainProgram:
     def run(self, batches: Indices, labels: Tensor, event: int) -> None:
         """A step for each row; `event` is the number of the first."""
         learner, num_steps = self._learner, len(batches)
-        self._positions[:num_steps].copy_(onto(learner.device, batches))
+        self._positions[:num_steps].copy_(send_to(learner.device, batches))
         self._labels[:num_steps].copy_(labels)
         if self._draws is not None:
             keys = np.array([augmentation_key(learner.seed, event + i) for i in range(num_steps)], np.uint64)
-            self._keys[:num_steps].copy_(onto(learner.device, keys.view(np.int64)))
+            self._keys[:num_steps].copy_(send_to(learner.device, keys.view(np.int64)))
         self._row.zero_()
         self._count.fill_(learner.num_steps)
         for number, indices in enumerate(batches, event):
@@ -116,7 +116,7 @@ class PredictProgram:
     def predict(self, positions: Indices) -> Prediction:
         """Of the labels at these positions."""
         filling = np.full(self._size - len(positions), positions[-1])
-        self._positions.copy_(onto(self._learner.device, np.concatenate([positions, filling])))
+        self._positions.copy_(send_to(self._learner.device, np.concatenate([positions, filling])))
         self._slot.place(positions, None)
         self._logits, found = self._prediction.replay()
         return found.copied(len(positions))

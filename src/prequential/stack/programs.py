@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from prequential.data.augment import DeviceDraws, augmentation_key
-from prequential.data.device import onto
+from prequential.data.device import send_to
 from prequential.events import Indices
 from prequential.learn.capture import Captured, Tape, compiled
 from prequential.learn.feed import Slot
@@ -54,14 +54,14 @@ class TrainProgram:
     def run(self, batches: Indices, labels: Tensor, event: int, num_steps_before: int) -> None:
         """A step for each row; `event` is the number of the first."""
         num_steps = len(batches)
-        self._positions[:num_steps].copy_(onto(self._device, batches))
+        self._positions[:num_steps].copy_(send_to(self._device, batches))
         self._labels[:num_steps].copy_(labels)
         if self._draws is not None:
             keys = [[augmentation_key(seed, event + step) for seed in self._seeds] for step in range(num_steps)]
-            self._augmenting[:num_steps].copy_(onto(self._device, np.array(keys, np.uint64).view(np.int64)))
+            self._augmenting[:num_steps].copy_(send_to(self._device, np.array(keys, np.uint64).view(np.int64)))
         if self._num_dropouts:
             drawn = dropout_keys(self._seeds, event, num_steps, self._num_dropouts)
-            self._dropping[:num_steps].copy_(onto(self._device, drawn))
+            self._dropping[:num_steps].copy_(send_to(self._device, drawn))
         self._row.zero_()
         self._count.fill_(num_steps_before)
         for number, indices in enumerate(batches, event):
@@ -118,7 +118,7 @@ class PredictProgram:
     def predict(self, positions: Indices) -> Prediction:
         """At these positions; every tensor has the members first."""
         self._slot.place(positions, None)
-        self._positions.copy_(onto(self._device, positions))
+        self._positions.copy_(send_to(self._device, positions))
         self._logits, found = self._replay()
         return found.copied()
 

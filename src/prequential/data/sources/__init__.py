@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prequential.data import remote
-from prequential.data.remote import RemoteFile
+from prequential.data.mapped import open_prepared
 from prequential.data.sequence import LoadedSequence
-from prequential.data.shards import open_prepared
-from prequential.data.sources import archives, cifar, emnist, folders, hub, mnist, rgb_mnist, tables
-from prequential.data.sources.request import DataOptions, Request
+from prequential.data.sources import archives, cifar, folders, hub, mnist, rgb_mnist, tables
+from prequential.data.sources.request import DataOptions, PublishedFiles, Request
 from prequential.errors import PreqError, unknown_name, whole_seed
 
 ORDERS = ("shuffled", "given")
@@ -30,10 +28,8 @@ class Source:
     """With a colon at its end where a path or a variant follows."""
     description: str
     read: Callable[[Request], LoadedSequence]
-    where: Callable[[Path | None], Path | None] | None = None
-    """Where its files are, None if they are not there; None for the user's own."""
-    remote: tuple[RemoteFile, ...] = ()
-    """What is downloaded where its files are not there."""
+    files: PublishedFiles | None = None
+    """Where its files are, and what is downloaded where they are not; None for the user's own."""
     options: tuple[str, ...] = ()
     """The options it understands."""
     variants: tuple[str, ...] = ()
@@ -143,40 +139,28 @@ def user_directory(data_dir: str | Path | None) -> Path | None:
     return path
 
 
-def _listed(*sources: Source) -> dict[str, Source]:
-    return {source.name: source for source in sources}
-
-
-SOURCES = _listed(
-    Source("mnist", "60,000 handwritten digits, 28×28 grey, 10 classes", mnist.mnist, mnist.mnist_directory),
-    Source(
-        "fashion-mnist", "60,000 pieces of clothing, 28×28 grey, 10 classes",
-        mnist.fashion, mnist.fashion_directory, remote.FASHION_MNIST,
-    ),
+_SOURCES = (
+    Source("mnist", "60,000 handwritten digits, 28×28 grey, 10 classes", mnist.mnist, mnist.MNIST_FILES),
+    Source("fashion-mnist", "60,000 pieces of clothing, 28×28 grey, 10 classes", mnist.fashion, mnist.FASHION_FILES),
     *(
-        Source(f"emnist-{split}", about, emnist.reader(split), emnist.finder(split), emnist.FILES)
-        for split, about in emnist.SPLITS.items()
+        Source(f"emnist-{split}", about, mnist.emnist(split), mnist.emnist_files(split))
+        for split, (_, about) in mnist.SPLITS.items()
     ),
     Source(
         "rgb-mnist", "three MNIST digits as red, green and blue; the label is the red one's; also rgb-mnist:RG and :R",
-        rgb_mnist.rgb_mnist, mnist.mnist_directory, options=("examples", "data_seed"),
-        variants=rgb_mnist.CONDITIONINGS,
+        rgb_mnist.rgb_mnist, mnist.MNIST_FILES, options=("examples", "data_seed"), variants=rgb_mnist.CONDITIONINGS,
     ),
-    Source(
-        "cifar10", "50,000 photographs, 32×32 colour, 10 classes", cifar.cifar10, cifar.finder(cifar.TEN),
-        cifar.TEN.remote,
-    ),
-    Source(
-        "cifar100", "50,000 photographs, 32×32 colour, 100 classes", cifar.cifar100, cifar.finder(cifar.HUNDRED),
-        cifar.HUNDRED.remote,
+    *(
+        Source(f"cifar{n}", f"50,000 photographs, 32×32 colour, {n} classes", layout.read, layout.files)
+        for n, layout in ((10, cifar.TEN), (100, cifar.HUNDRED))
     ),
     Source(
         "imagenet", "1,281,167 photographs of any size, 1,000 classes (ILSVRC 2012)",
-        folders.imagenet, folders.imagenet_directory, options=IMAGES,
+        folders.imagenet, folders.IMAGENET_FILES, options=IMAGES,
     ),
     Source(
         "cloc", "images listed in time order, with labels (train.txt, and test.txt held out)",
-        folders.cloc, folders.cloc_directory, options=IMAGES, order="given",
+        folders.cloc, folders.CLOC_FILES, options=IMAGES, order="given",
     ),
     Source("folder:", "images in one sub-folder per class (JPEG, PNG, WebP)", folders.folder, options=IMAGES),
     Source("list:", "a text file of image paths and labels, one pair per line", folders.listed, options=IMAGES),
@@ -188,6 +172,7 @@ SOURCES = _listed(
     ),
     Source("prepared:", "what preq data prepare has written", _prepared),
 )  # fmt: skip
+SOURCES = {source.name: source for source in _SOURCES}
 
 load_data = load
 """What the package as a whole calls it, which loads records too."""

@@ -12,16 +12,12 @@ from numpy.typing import NDArray
 from prequential.data.arrays import from_arrays
 from prequential.data.sequence import ArraySequence
 from prequential.data.sources.request import Request
-from prequential.data.sources.tables import numbered, table
+from prequential.data.sources.tables import Rows, table, with_numbers
 from prequential.errors import PreqError, unknown_name
 
 USUAL_ARRAYS = (
-    ("x_train", "y_train"),
-    ("inputs", "labels"),
-    ("images", "labels"),
-    ("x", "y"),
-    ("X", "y"),
-    ("data", "target"),
+    *(("x_train", "y_train"), ("inputs", "labels"), ("images", "labels")),
+    *(("x", "y"), ("X", "y"), ("data", "target")),
 )
 
 
@@ -29,21 +25,23 @@ def npz(request: Request) -> ArraySequence:
     """Arrays of inputs and labels; those of x_test and y_test are held out. Images are recognised by shape and type."""
     path = request.path()
     with _opened(path) as arrays:
-        inputs_name, labels_name = _array_names(path, arrays, request)
-        inputs, given = _array(path, arrays, inputs_name), _array(path, arrays, labels_name)
-        has_test = inputs_name == "x_train" and {"x_test", "y_test"} <= set(arrays.files)
-        test = [_array(path, arrays, name) for name in ("x_test", "y_test")] if has_test else None
-    labels = numbered(given, f"'{labels_name}' of {path}")
+        names = [_array_names(path, arrays, request)]
+        if names[0][0] == "x_train" and {"x_test", "y_test"} <= set(arrays.files):
+            names.append(("x_test", "y_test"))
+        rows = [
+            Rows(_array(path, arrays, inputs), _array(path, arrays, labels), f"'{labels}' of {path}")
+            for inputs, labels in names
+        ]
+    train, heldout = rows[0], rows[1] if len(rows) > 1 else None
+    (inputs, labels), *held = with_numbers(train, heldout)
     if inputs.ndim == 0 or len(inputs) != len(labels):
-        raise PreqError(f"{path}: '{inputs_name}' has shape {inputs.shape}, '{labels_name}' {len(labels)} labels")
-    held_labels = None if test is None else numbered(test[1], f"'y_test' of {path}", np.unique(given))
+        raise PreqError(f"{path}: '{names[0][0]}' has shape {inputs.shape}, '{names[0][1]}' {len(labels)} labels")
     if inputs.dtype != np.uint8 and inputs.ndim == 2:
-        held_rows = None if test is None or held_labels is None else (test[0], held_labels)
-        return table(request, path.stem, inputs, labels, held_rows)
+        return table(request, path.stem, train, heldout)
     if request.options.standardise not in (None, "none"):
         raise PreqError(f"{path} holds images, not a table; leave --standardise out")
-    held = None if test is None or held_labels is None else (_as_images(test[0]), held_labels)
-    data = from_arrays(_as_images(inputs), labels, heldout=held, name=path.stem, source=request.source)
+    held_images = (_as_images(held[0][0]), held[0][1]) if held else None
+    data = from_arrays(_as_images(inputs), labels, heldout=held_images, name=path.stem, source=request.source)
     return request.ordered(data)
 
 
@@ -51,14 +49,8 @@ def _as_images(values: NDArray[Any]) -> NDArray[Any]:
     """Channels first: (n, height, width) gets one, (n, height, width, 1 … 4) is turned."""
     if values.dtype == np.uint8 and values.ndim == 3:
         return values[:, None]
-    if (
-        values.dtype == np.uint8
-        and values.ndim == 4
-        and values.shape[-1] in (1, 3, 4)
-        and values.shape[1] not in (1, 3)
-    ):
-        return np.ascontiguousarray(values.transpose(0, 3, 1, 2))
-    return values
+    is_last = values.ndim == 4 and values.shape[-1] in (1, 3, 4) and values.shape[1] not in (1, 3)
+    return np.ascontiguousarray(values.transpose(0, 3, 1, 2)) if values.dtype == np.uint8 and is_last else values
 
 
 @contextlib.contextmanager

@@ -10,13 +10,15 @@ from pathlib import Path
 import torch
 
 from prequential.data.decode import EXTENSIONS
-from prequential.data.images import ImageFiles, ImageReader, default_size
-from prequential.data.sources.request import Request, find_files
+from prequential.data.images import ImageFiles, ImageReader
+from prequential.data.sources.request import PublishedFiles, Request
 from prequential.errors import PreqError, PreqWarning
 
-IMAGENET_FOLDERS = ("imagenet", "ILSVRC2012", "ILSVRC/Data/CLS-LOC", "ILSVRC", "")
+IMAGENET_FILES = PublishedFiles(
+    names=("train/n[0-9]*",), folders=("imagenet", "ILSVRC2012", "ILSVRC/Data/CLS-LOC", "ILSVRC", "")
+)
+CLOC_FILES = PublishedFiles(names=("train.txt",), folders=("cloc", "CLOC"))
 MOST_LABELS = 10_000_000
-CLOC_FOLDERS = ("cloc", "CLOC")
 Labelled = tuple[list[str], list[int]]
 
 
@@ -26,7 +28,7 @@ def folder(request: Request) -> ImageFiles:
     if not root.is_dir():
         raise PreqError(f"{root} is a file; folder: takes a folder with one sub-folder per class")
     classes = class_names(root)
-    return _sequence(request, root, read_classes(root, classes), len(classes), name=_name(root.resolve()))
+    return _sequence(request, root, read_classes(root, classes), len(classes), _name(root.resolve()))
 
 
 def _name(root: Path) -> str:
@@ -96,7 +98,7 @@ def _require_inside(root: Path, path: Path) -> None:
 
 def imagenet(request: Request) -> ImageFiles:
     """ILSVRC 2012: train/<class>/*.JPEG, and val/ in class folders or flat with LOC_val_solution.csv."""
-    root = imagenet_directory(request.directory)
+    root = IMAGENET_FILES.where(request.directory)
     if root is None:
         raise PreqError(
             "ImageNet (ILSVRC 2012, about 150 GB) cannot be downloaded without an account: get it from "
@@ -107,14 +109,8 @@ def imagenet(request: Request) -> ImageFiles:
     held = _imagenet_heldout(root, classes) if (root / "val").is_dir() else None
     train = read_classes(root / "train", classes)
     return _sequence(
-        request, root / "train", train, len(classes), name="imagenet", heldout=held, heldout_root=root / "val"
+        request, root / "train", train, len(classes), "imagenet", None if held is None else (root / "val", held)
     )
-
-
-def imagenet_directory(directory: Path | None) -> Path | None:
-    """Where ImageNet is, if it is: a folder with train/n…"""
-    places = [directory / folder for folder in IMAGENET_FOLDERS] if directory is not None else []
-    return next((place for place in places if any((place / "train").glob("n[0-9]*"))), None)
 
 
 def _imagenet_heldout(root: Path, classes: list[str]) -> Labelled:
@@ -148,7 +144,7 @@ def listed(request: Request) -> ImageFiles:
 
 def cloc(request: Request) -> ImageFiles:
     """Images and labels in time order: train.txt, and test.txt held out."""
-    root = cloc_directory(request.directory)
+    root = CLOC_FILES.where(request.directory)
     if root is None:
         raise PreqError(
             "CLOC (39 million photographs) has no download: put train.txt (a path and a label per line, in time order) "
@@ -158,16 +154,12 @@ def cloc(request: Request) -> ImageFiles:
     return _from_lists(request, root / "train.txt", held if held.exists() else None, "cloc")
 
 
-def cloc_directory(directory: Path | None) -> Path | None:
-    """Where CLOC is, if it is: a folder with train.txt."""
-    return find_files(directory, CLOC_FOLDERS, ["train.txt"])
-
-
 def _from_lists(request: Request, train: Path, test: Path | None, name: str) -> ImageFiles:
     rows = _read_list(train)
     held_rows = None if test is None else _read_list(test)
     num_classes = max(2, 1 + max(rows[1] + (held_rows[1] if held_rows else [])))
-    return _sequence(request, train.parent, rows, num_classes, name=name, heldout=held_rows)
+    held = None if held_rows is None else (train.parent, held_rows)
+    return _sequence(request, train.parent, rows, num_classes, name, held)
 
 
 def _is_label(text: str) -> bool:
@@ -199,29 +191,27 @@ def _sequence(
     root: Path,
     rows: Labelled,
     num_classes: int,
-    *,
     name: str,
-    heldout: Labelled | None = None,
-    heldout_root: Path | None = None,
-    size: int | None = None,
+    held: tuple[Path, Labelled] | None = None,
 ) -> ImageFiles:
     """The images of a list, and those of a held-out one; all are brought to the size of the first."""
-    paths, labels = rows
     options = request.options
     data = ImageFiles(
         root=root,
-        paths=paths,
-        stored_labels=torch.tensor(labels),
+        paths=rows[0],
+        stored_labels=torch.tensor(rows[1]),
         num_classes=num_classes,
-        order=torch.arange(len(paths)),
-        size=options.size or size or default_size(root / path for path in paths),
+        order=torch.arange(len(rows[0])),
         name=name,
         random_crop=options.crop != "centre",
         source=request.source,
         reader=ImageReader(options.workers),
-    )
-    if heldout is not None:
-        given = replace(request, order_seed=None)
-        held = _sequence(given, heldout_root or root, heldout, num_classes, name="held-out", size=data.size)
-        data = replace(data, heldout=replace(held, reader=data.reader))
+    ).sized(options.size)
+    if held is not None:
+        where, (paths, labels) = held
+        order = torch.arange(len(paths))
+        heldout = replace(
+            data, root=where, paths=paths, stored_labels=torch.tensor(labels), order=order, name="held-out"
+        )
+        data = replace(data, heldout=heldout)
     return request.ordered(data)

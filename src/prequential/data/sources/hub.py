@@ -1,7 +1,5 @@
 """Hugging Face data sets, by name or saved to disk: tables and images. Needs the extra `hf`."""
 
-import contextlib
-import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,13 +9,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from prequential.data.decode import BrokenImage, decode_centre, decode_random, dimensions_of
-from prequential.data.images import LARGEST_DEFAULT_SIZE, ImageFiles
+from prequential.data.decode import BrokenImage
+from prequential.data.images import ImageFiles
 from prequential.data.sequence import LoadedSequence
 from prequential.data.sources.request import Request
-from prequential.data.sources.tables import USUAL_LABELS, numbered, table
-from prequential.errors import PreqError, unknown_name
-from prequential.rng import uniforms
+from prequential.data.sources.tables import Rows, label_column, numbered, table
+from prequential.data.views import Broken, ImageView
+from prequential.data.workers import Decoded
+from prequential.errors import PreqError
 
 HELDOUT_SPLITS = ("test", "validation", "valid")
 
@@ -27,12 +26,13 @@ def hub(request: Request) -> LoadedSequence:
     train, heldout, name = _open(request)
     features = train.features
     images = [column for column, feature in features.items() if type(feature).__name__ == "Image"]
-    label = _label_column(features, request.options.label, name)
+    classes = [column for column, feature in features.items() if type(feature).__name__ == "ClassLabel"]
+    label = label_column(name, features, request.options.label, classes)
     if not images:
         return _table(request, train, heldout, label, name)
     if len(images) > 1:
         raise PreqError(f"{name} has {len(images)} columns of images ({', '.join(images)}); keep one")
-    data = _images(request, train, images[0], label, name)
+    data = _images(request, train, images[0], label, name).sized(request.options.size)
     if heldout is not None:
         held = _images(request, heldout, images[0], label, "held-out", known=_column(train, label))
         data = replace(data, heldout=replace(held, size=data.size))
@@ -64,31 +64,17 @@ def _open(request: Request) -> tuple[Any, Any, str]:
     return opened["train"], held, name
 
 
-def _label_column(features: Any, wanted: str | None, name: str) -> str:
-    if wanted is not None:
-        if wanted not in features:
-            raise unknown_name(f"column of {name}", wanted, features)
-        return wanted
-    classes = [column for column, feature in features.items() if type(feature).__name__ == "ClassLabel"]
-    usual = classes or [column for column in features if column.lower() in USUAL_LABELS]
-    if len(usual) != 1:
-        raise PreqError(f"which column of {name} is the label? give --label; it has: {', '.join(features)}")
-    return str(usual[0])
-
-
 def _table(request: Request, train: Any, heldout: Any, label: str, name: str) -> LoadedSequence:
     for option in ("size", "crop", "skip_broken"):
         if option in request.options.given():
             raise PreqError(f"{option} has no meaning for {name}, which is a table")
-    inputs, given = _rows(train, label, name)
     held = None
     if heldout is not None and set(train.column_names) <= set(heldout.column_names):
-        held_inputs, held_given = _rows(heldout.select_columns(train.column_names), label, name)
-        held = held_inputs, numbered(held_given, f"column '{label}' of {name}", np.unique(given))
-    return table(request, name, inputs, numbered(given, f"column '{label}' of {name}"), held)
+        held = _rows(heldout.select_columns(train.column_names), label, name)
+    return table(request, name, _rows(train, label, name), held)
 
 
-def _rows(rows: Any, label: str, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+def _rows(rows: Any, label: str, name: str) -> Rows:
     """The inputs and the labels of a table, numbers all."""
     columns, labels = [], np.empty(0)
     for column in rows.column_names:
@@ -103,7 +89,7 @@ def _rows(rows: Any, label: str, name: str) -> tuple[NDArray[Any], NDArray[Any]]
             columns.append(values.astype(np.float64))
     if not columns:
         raise PreqError(f"{name} has no column besides the label; there is nothing to predict from")
-    return np.stack(columns, 1), labels
+    return Rows(np.stack(columns, 1), labels, f"column '{label}' of {name}")
 
 
 def _column(rows: Any, name: str) -> NDArray[Any]:
@@ -126,39 +112,30 @@ def _images(
     if labels.min() < 0:
         raise PreqError(f"{name}: row {int(labels.argmin()) + 1} has no label; this split cannot be coded")
     encoded = rows.cast_column(column, datasets.Image(decode=False)).with_format(None)
-    data = HubImages(
+    return HubImages(
         root=Path(),
         paths=[],
         stored_labels=torch.from_numpy(labels),
         num_classes=feature.num_classes if is_class else len(classes),
         order=torch.arange(len(rows)),
-        size=0,
         name=name,
         random_crop=options.crop != "centre",
         source=request.source,
-        rows=encoded,
+        table=encoded,
         column=column,
     )
-    return replace(data, size=options.size or _first_size(data))
 
 
-def _first_size(data: "HubImages") -> int:
-    for row in range(len(data)):
-        with contextlib.suppress(BrokenImage):
-            return min(LARGEST_DEFAULT_SIZE, *dimensions_of(data.content(row), data.describe(row)))
-    raise PreqError(f"no image of '{data.name}' can be read")
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HubImages(ImageFiles):
     """Images inside an Arrow table; threads decode them."""
 
-    rows: Any = None
+    table: Any = None
     column: str = ""
 
     def content(self, row: int) -> bytes:
         """The encoded image of a row."""
-        cell = self.rows[row][self.column]
+        cell = self.table[row][self.column]
         if cell is None:
             raise BrokenImage(self.describe(row), "there is none")
         if cell.get("bytes") is not None:
@@ -171,32 +148,22 @@ class HubImages(ImageFiles):
     def describe(self, row: int) -> str:
         return f"row {row} of '{self.name}'"
 
-    def read(
-        self, positions: NDArray[np.int64], key: int | None = None
-    ) -> tuple[NDArray[np.uint8], list[tuple[int, str]]]:
+    def read(self, positions: NDArray[np.int64], key: int | None = None) -> Decoded:
         images = np.zeros((len(positions), *self.input_shape), np.uint8)
-        broken: list[tuple[int, str]] = []
+        broken: Broken = []
 
         def decode(number: int, row: int) -> None:
             try:
-                content, name = self.content(row), self.describe(row)
-                if key is None:
-                    images[number] = decode_centre(content, self.size, name)
-                else:
-                    draws = uniforms(key, np.arange(4) + 4 * number).tolist()
-                    images[number] = decode_random(content, self.size, name, draws)
+                view = ImageView(self.describe(row), self.size, key, number)
+                view.decode(self.content(row), images[number])
             except BrokenImage as error:
+                images[number] = 0
                 broken.append((number, error.reason))
 
-        rows = self.order[torch.from_numpy(positions)].tolist()
+        rows = self.rows(positions).tolist()
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(decode, range(len(rows)), rows))
         return images, sorted(broken)
 
     def read_ahead(self, reads: Any) -> None:
         """Nothing to do: the rows lie in a mapped file."""
-
-    def _content_digests(self, positions: NDArray[np.int64]) -> NDArray[np.uint8]:
-        rows = self.order[torch.from_numpy(positions)].tolist()
-        digests = b"".join(hashlib.blake2b(self.content(row), digest_size=16).digest() for row in rows)
-        return np.frombuffer(digests, np.uint8).reshape(len(rows), 16)

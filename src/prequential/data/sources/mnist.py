@@ -1,76 +1,107 @@
-"""MNIST, which the package carries, and Fashion-MNIST: idx files of the same names."""
+"""MNIST, which the package carries, Fashion-MNIST and EMNIST: idx files of 28×28 grey images."""
 
 import warnings
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
 from prequential.data.arrays import from_arrays
-from prequential.data.download import DownloadBar, cache_directory, fetch
-from prequential.data.remote import FASHION_MNIST
+from prequential.data.download import EMNIST, FASHION_MNIST
 from prequential.data.sequence import ArraySequence
 from prequential.data.sources.idx import read_idx
-from prequential.data.sources.request import Request, find_files, find_own
+from prequential.data.sources.request import PublishedFiles, Request
 from prequential.errors import PreqError, PreqWarning
 
 BUNDLED = Path(str(files("prequential.data"))) / "files"
 FASHION_BEGINS = [9, 0, 0, 3, 0, 2, 7, 2, 5, 5]
 """The first labels of Fashion-MNIST, whose files have the names and sizes of MNIST's."""
-MNIST_FOLDERS = ("MNIST/raw", "mnist", "")
-FASHION_FOLDERS = ("FashionMNIST/raw", "fashion-mnist", "fashion_mnist")
-STEMS = tuple(f"{part}-{what}-ubyte" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1"))
+SPLITS = {
+    "balanced": (47, "112,800 letters and digits, 28×28 grey, 47 classes of equal size"),
+    "byclass": (62, "697,932 letters and digits, 62 classes"),
+    "bymerge": (47, "697,932 letters and digits, 47 classes"),
+    "letters": (26, "124,800 letters, 26 classes"),
+    "digits": (10, "240,000 digits, 10 classes"),
+    "mnist": (10, "60,000 digits, 10 classes, made as MNIST is"),
+}
+"""The splits of EMNIST: how many classes, and what they are."""
+Part = tuple[np.ndarray, np.ndarray]
+"""Images and labels."""
+
+
+def _names(*parts: str) -> tuple[str, ...]:
+    return tuple(f"{part}-{what}-ubyte" for part in parts for what in ("images-idx3", "labels-idx1"))
+
+
+MNIST_FILES = PublishedFiles(names=_names("train", "t10k"), folders=("MNIST/raw", "mnist", ""), bundled=BUNDLED)
+FASHION_FILES = PublishedFiles(
+    names=MNIST_FILES.names,
+    folders=("fashion-mnist", "FashionMNIST/raw", "fashion_mnist"),
+    remote=FASHION_MNIST,
+)
+
+
+def emnist_files(split: str) -> PublishedFiles:
+    """The files of one split of EMNIST."""
+    names = _names(f"emnist-{split}-train", f"emnist-{split}-test")
+    folders = ("emnist", "EMNIST/raw", "gzip", "")
+    return PublishedFiles(names=names, folders=folders, remote=(EMNIST,), member="gzip/{}.gz")
 
 
 def mnist(request: Request) -> ArraySequence:
     """60,000 digits and 10,000 held out."""
-    place = mnist_directory(request.directory)
+    place = MNIST_FILES.found(request.directory)
     if request.directory is not None and place == BUNDLED:
         warnings.warn(f"{request.directory} holds no MNIST files; the bundled ones are used", PreqWarning, stacklevel=4)
-    data = _read(place, request)
-    if data.stored_labels[: len(FASHION_BEGINS)].tolist() == FASHION_BEGINS:
+    parts = _read(place, MNIST_FILES.names, (60_000, 10_000))
+    if parts[0][1][: len(FASHION_BEGINS)].tolist() == FASHION_BEGINS:
         raise PreqError(f"the files in {place} are Fashion-MNIST's; ask for fashion-mnist, or name another directory")
-    return request.ordered(data)
-
-
-def mnist_directory(directory: Path | None) -> Path:
-    """Where MNIST is read from."""
-    return find_own(directory, MNIST_FOLDERS, STEMS) or BUNDLED
+    return _sequence(request, parts, 10)
 
 
 def fashion(request: Request) -> ArraySequence:
     """60,000 pieces of clothing and 10,000 held out."""
-    place = fashion_directory(request.directory)
-    if place is None:
-        place = cache_directory() / "fashion-mnist"
-        with DownloadBar() as bar:
-            for file in FASHION_MNIST:
-                fetch(file, place, listener=bar)
-    return request.ordered(_read(place, request))
+    place = FASHION_FILES.found(request.directory)
+    return _sequence(request, _read(place, FASHION_FILES.names, (60_000, 10_000)), 10)
 
 
-def fashion_directory(directory: Path | None) -> Path | None:
-    """Where Fashion-MNIST is, if it is."""
-    return find_files(directory, FASHION_FOLDERS, STEMS)
+def emnist(split: str) -> Callable[[Request], ArraySequence]:
+    """The function that reads one split: upright (the files hold images transposed), labels from 0."""
+    published = emnist_files(split)
+
+    def read(request: Request) -> ArraySequence:
+        place = published.found(request.directory)
+        first = int(split == "letters")
+        parts = [
+            (np.ascontiguousarray(images.transpose(0, 1, 3, 2)), labels.astype(np.int64) - first)
+            for images, labels in _read(place, published.names, (None, None))
+        ]
+        if min(labels.min() for _, labels in parts) < 0:
+            raise PreqError(f"emnist-letters in {place} holds a label 0; its labels begin at 1: get the files again")
+        return _sequence(request, parts, SPLITS[split][0])
+
+    return read
 
 
-def _read(place: Path, request: Request) -> ArraySequence:
-    def part(prefix: str, length: int) -> tuple[np.ndarray, np.ndarray]:
-        images = read_stem(place, f"{prefix}-images-idx3-ubyte", (length, 28, 28))
-        return images[:, None], read_stem(place, f"{prefix}-labels-idx1-ubyte", (length,))
-
-    return from_arrays(
-        *part("train", 60_000),
-        num_classes=10,
-        heldout=part("t10k", 10_000),
-        name=request.name.partition(":")[0],
-        source=request.source,
-    )
+def _sequence(request: Request, parts: Sequence[Part], num_classes: int) -> ArraySequence:
+    train, held = parts
+    data = from_arrays(*train, num_classes=num_classes, heldout=held, name=request.kind, source=request.source)
+    return request.ordered(data)
 
 
-def read_stem(place: Path, stem: str, shape: tuple[int | None, ...]) -> np.ndarray:
+def _read(place: Path, names: Sequence[str], lengths: Sequence[int | None]) -> list[Part]:
+    """The training and the held-out part; None for a length that may be any."""
+    parts = []
+    for length, images_name, labels_name in zip(lengths, names[::2], names[1::2], strict=True):
+        images = _read_array(place, images_name, (length, 28, 28))
+        parts.append((images[:, None], _read_array(place, labels_name, (len(images),))))
+    return parts
+
+
+def _read_array(place: Path, name: str, shape: tuple[int | None, ...]) -> np.ndarray:
     """The array in an idx file, plain or packed; its shape must fit (None: any size)."""
-    plain, packed = place / stem, place / f"{stem}.gz"
+    plain, packed = place / name, place / f"{name}.gz"
     path = plain if plain.exists() or not packed.exists() else packed
     values = read_idx(path)
     fits = len(values.shape) == len(shape) and all(w in (None, h) for w, h in zip(shape, values.shape, strict=True))

@@ -1,11 +1,11 @@
-"""What a source is asked for: a name, an order, and options."""
+"""What a source is asked for: a name, an order, and options; and where a publisher's files are."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from prequential.data.download import cache_directory
+from prequential.data.download import RemoteFile, cache_directory, fetch, unpack
 from prequential.errors import PreqError, require_count, require_flag, unknown_name, whole_seed
 
 
@@ -14,8 +14,8 @@ class _CanShuffle(Protocol):
 
 
 Shuffled = TypeVar("Shuffled", bound=_CanShuffle)
-STANDARDISATIONS = ("table", "causal", "none")
-CROPS = ("random", "centre")
+CHOICES = {"standardise": ("table", "causal", "none"), "crop": ("random", "centre")}
+LIMITS = {"size": (1, 4096), "workers": (0, 1024), "examples": (2, 2**63 - 1)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,19 +43,14 @@ class DataOptions:
     """rgb-mnist: which digits are put together. Default: 0."""
 
     def __post_init__(self) -> None:
-        if self.standardise is not None and self.standardise not in STANDARDISATIONS:
-            raise unknown_name("way to standardise", self.standardise, STANDARDISATIONS)
-        if self.crop is not None and self.crop not in CROPS:
-            raise unknown_name("crop", self.crop, CROPS)
-        if self.size is not None:
-            require_count("size", self.size, at_most=4096)
-        if self.workers is not None:
-            require_count("workers", self.workers, at_least=0, at_most=1024)
-        if self.examples is not None:
-            require_count("examples", self.examples, at_least=2)
+        require_flag("skip_broken", self.skip_broken)
+        for name, value in self.given().items():
+            if name in CHOICES and value not in CHOICES[name]:
+                raise unknown_name("way to standardise" if name == "standardise" else name, value, CHOICES[name])
+            if name in LIMITS:
+                require_count(name, value, at_least=LIMITS[name][0], at_most=LIMITS[name][1])
         if self.data_seed is not None:
             whole_seed("data_seed", self.data_seed)
-        require_flag("skip_broken", self.skip_broken)
 
     def given(self) -> dict[str, Any]:
         """The options that were set."""
@@ -90,32 +85,62 @@ class Request:
         """What a record keeps of it."""
         return {"name": self.name, **self.options.given()}
 
+    @property
+    def kind(self) -> str:
+        """What stands before the colon."""
+        return self.name.partition(":")[0]
+
     def path(self) -> Path:
         """The file or folder behind the colon; looked for in the data directory too."""
         if not self.argument:
-            raise PreqError(f"'{self.name}' names no path; write {self.name.partition(':')[0]}:PATH")
+            raise PreqError(f"'{self.name}' names no path; write {self.kind}:PATH")
         path = Path(self.argument).expanduser()
         if not path.exists() and self.directory is not None and (self.directory / path).exists():
             return self.directory / path
         if not path.exists():
-            raise PreqError(f"{path} is not there; check the path behind '{self.name.partition(':')[0]}:'")
+            raise PreqError(f"{path} is not there; check the path behind '{self.kind}:'")
         return path
 
 
-def find_files(directory: Path | None, folders: Sequence[str], names: Sequence[str]) -> Path | None:
-    """The folder that holds a publisher's files, plain or gzipped: in the user's directory, then in the cache.
+@dataclass(frozen=True, kw_only=True)
+class PublishedFiles:
+    """The files of a data set as its publisher names them, where they may be, and what is downloaded otherwise."""
 
-    What a download has begun in the cache counts once it is whole.
-    """
-    cached = (cache_directory() / folder for folder in folders)
-    return find_own(directory, folders, names) or next((place for place in cached if all(_held(place, names))), None)
+    names: tuple[str, ...]
+    """Each may also lie there gzipped. Patterns of `Path.glob` are allowed."""
+    folders: tuple[str, ...]
+    """Where they may be in the user's directory and in the cache; downloads go into the first."""
+    remote: tuple[RemoteFile, ...] = ()
+    """What is downloaded: the files themselves, or the one archive that holds them."""
+    member: str = ""
+    """What a file is called in the archive, with {} for its name; empty where there is no archive."""
+    bundled: Path | None = None
+    """Where the package carries them."""
 
+    def where(self, directory: Path | None) -> Path | None:
+        """The folder that holds them: in the user's directory, then in the cache.
 
-def find_own(directory: Path | None, folders: Sequence[str], names: Sequence[str]) -> Path | None:
-    """The folder of the user's directory that holds one of the files: a missing one can then be told."""
-    own = () if directory is None else (directory / folder for folder in folders)
-    return next((place for place in own if any(_held(place, names))), None)
+        One file is enough to choose the user's: a missing one can then be told. What a download has begun in the
+        cache counts once it is whole.
+        """
+        for place in () if directory is None else (directory / folder for folder in self.folders):
+            if any(self._held(place)):
+                return place
+        cached = (cache_directory() / folder for folder in self.folders)
+        return self.bundled or next((place for place in cached if all(self._held(place))), None)
 
+    def _held(self, place: Path) -> Iterator[bool]:
+        return (any(place.glob(name)) or (place / f"{name}.gz").exists() for name in self.names)
 
-def _held(place: Path, names: Sequence[str]) -> list[bool]:
-    return [(place / name).exists() or (place / f"{name}.gz").exists() for name in names]
+    def found(self, directory: Path | None) -> Path:
+        """The folder that holds them; where there is none, they are downloaded."""
+        place = self.where(directory)
+        if place is not None:
+            return place
+        place = cache_directory() / self.folders[0]
+        if self.member:
+            unpack(fetch(self.remote[0]), [self.member.format(name) for name in self.names], place)
+        else:
+            for file in self.remote:
+                fetch(file, place)
+        return place

@@ -1,11 +1,12 @@
-"""Tables: CSV files and NumPy archives."""
+"""Tables: CSV files, and what all tables share."""
 
 import csv as csv_module
 import math
 import warnings
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,35 +22,48 @@ USUAL_LABELS = ("label", "class", "target", "y")
 DELIMITERS = ",;\t"
 
 
+class Rows(NamedTuple):
+    """Inputs, and labels as they are given."""
+
+    inputs: NDArray[Any]
+    labels: NDArray[Any]
+    labels_name: str
+    """What an error calls the labels."""
+
+
 def csv(request: Request) -> ArraySequence:
     """A table with a header; one column is the label, all others are inputs."""
     path = request.path()
     columns, delimiter = _header(path)
-    label = _label_column(path, columns, request.options.label)
+    label = label_column(str(path), columns, request.options.label)
     rows = _read_numbers(path, columns, delimiter, label)
     at = columns.index(label)
-    inputs = np.delete(rows, at, axis=1)
-    return table(request, path.stem, inputs, numbered(rows[:, at], f"column '{label}' of {path}"))
+    return table(request, path.stem, Rows(np.delete(rows, at, axis=1), rows[:, at], f"column '{label}' of {path}"))
 
 
-def table(
-    request: Request,
-    name: str,
-    inputs: NDArray[Any],
-    labels: NDArray[np.int64],
-    heldout: tuple[NDArray[Any], NDArray[np.int64]] | None = None,
-) -> ArraySequence:
+def table(request: Request, name: str, train: Rows, heldout: Rows | None = None) -> ArraySequence:
     """Rows of numbers as a sequence, in order and standardised as asked."""
     how = request.options.standardise or "table"
+    (inputs, labels), *held = with_numbers(train, heldout)
     data = from_arrays(_numbers(inputs, name), labels, name=name, source=request.source)
     result = standardised(request.ordered(data), how)
-    if heldout is None:
+    if not held:
         return result
     # by the statistics of all training rows: held-out rows are evaluated at the end and never coded
-    rows = np.concatenate([_numbers(inputs, name), _numbers(heldout[0], name)])
-    both = from_arrays(rows, np.concatenate([labels, heldout[1]]), num_classes=data.num_classes)
-    held = standardised(both, "none" if how == "none" else "table", num_rows=len(data)).stored_inputs[len(data) :]
-    return replace(result, heldout=from_arrays(held, heldout[1], num_classes=data.num_classes, name="held-out"))
+    held_inputs, held_labels = held[0]
+    rows = np.concatenate([_numbers(inputs, name), _numbers(held_inputs, name)])
+    both = from_arrays(rows, np.concatenate([labels, held_labels]), num_classes=data.num_classes)
+    scaled = standardised(both, "none" if how == "none" else "table", num_rows=len(data)).stored_inputs[len(data) :]
+    return replace(result, heldout=from_arrays(scaled, held_labels, num_classes=data.num_classes, name="held-out"))
+
+
+def with_numbers(train: Rows, heldout: Rows | None) -> list[tuple[NDArray[Any], NDArray[np.int64]]]:
+    """Inputs and labels of one or both; the classes are those of the training labels."""
+    numbers = [(train.inputs, numbered(train.labels, train.labels_name))]
+    if heldout is not None:
+        known = np.unique(train.labels)
+        numbers.append((heldout.inputs, numbered(heldout.labels, heldout.labels_name, known)))
+    return numbers
 
 
 def _numbers(inputs: NDArray[Any], name: str) -> NDArray[np.float64]:
@@ -140,15 +154,16 @@ def _header(path: Path) -> tuple[list[str], str]:
     return columns, delimiter
 
 
-def _label_column(path: Path, columns: list[str], wanted: str | None) -> str:
-    if wanted is None:
-        usual = [name for name in columns if name.lower() in USUAL_LABELS]
-        if len(usual) != 1:
-            raise PreqError(f"which column of {path} is the label? give --label; it has: {', '.join(columns[:60])}")
-        return usual[0]
-    if wanted not in columns:
-        raise unknown_name(f"column of {path}", wanted, columns)
-    return wanted
+def label_column(name: str, columns: Collection[str], wanted: str | None, classes: Sequence[str] = ()) -> str:
+    """The column of labels: the one that is asked for, else the only one known for classes, else the usual one."""
+    if wanted is not None:
+        if wanted not in columns:
+            raise unknown_name(f"column of {name}", wanted, columns)
+        return wanted
+    usual = classes or [column for column in columns if column.lower() in USUAL_LABELS]
+    if len(usual) != 1:
+        raise PreqError(f"which column of {name} is the label? give --label; it has: {', '.join(list(columns)[:60])}")
+    return usual[0]
 
 
 def _read_numbers(path: Path, columns: list[str], delimiter: str, label: str) -> NDArray[np.float64]:

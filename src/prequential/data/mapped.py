@@ -1,34 +1,32 @@
-"""Prepared data: memory-mapped .npy shards in sequence order, and the sequence that reads them.
+"""Prepared data: memory-mapped .npy files in sequence order, and the sequence that reads them.
 
-A directory holds `prepared.json`, `labels.npy`, `inputs-0000.npy`, … and, where there is held-out data,
-`heldout/` of the same form. Memory holds what is being read and nothing else.
+A directory holds `prepared.json`, `labels.npy`, `inputs.npy` and, where there is held-out data, `heldout/` of the same
+form. Memory holds what is being read and nothing else. Format 1 had its inputs in several files of `shard_rows` each,
+`inputs-0000.npy`, …; they are read as they are.
 """
 
 import contextlib
 import json
+import math
 import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from prequential.conditioning import INPUTS_SO_FAR
-from prequential.data.digest import BLOCK_ROWS, digest_of_rows
-from prequential.data.optional import SequenceDefaults
-from prequential.data.sequence import shorter
+from prequential.data.digest import digest_of_rows
+from prequential.data.sequence import LoadedSequence, shorter
 from prequential.errors import PreqError
 from prequential.files import HEADER_SIZE, digest_of, npy_header
 
-FORMAT = 1
+FORMAT = 2
 INDEX_FILE = "prepared.json"
 PROGRESS_FILE = "progress.json"
-SHARD_BYTES = 1 << 30
-"""About how large a shard is."""
 WINDOW_BYTES = 1 << 20
 """A sequential reader that enters a window of this size has the next one read in the background."""
 
@@ -43,7 +41,6 @@ class Index:
     dtype: str
     label_dtype: str
     length: int
-    shard_rows: int
     order_seed: int | None
     conditioned_on: str = INPUTS_SO_FAR
     source: Mapping[str, Any] | None = None
@@ -55,10 +52,14 @@ class Index:
     """A fingerprint of what was given to read: labels and, of files, their names; broken ones too."""
     skipped: int = 0
     """Examples that could not be read and were left out."""
+    shard_rows: int | None = None
+    """Format 1: the rows of each file of inputs but the last."""
 
     @property
-    def shards(self) -> list[tuple[str, int]]:
-        """File name and number of rows of each shard."""
+    def input_files(self) -> list[tuple[str, int]]:
+        """The name and the number of rows of each file of inputs."""
+        if self.shard_rows is None:
+            return [("inputs.npy", self.length)]
         starts = range(0, self.length, self.shard_rows)
         return [(f"inputs-{k:04d}.npy", min(self.shard_rows, self.length - s)) for k, s in enumerate(starts)]
 
@@ -91,15 +92,22 @@ def open_prepared(directory: Path) -> "MappedSequence":
         unfinished = " (it was begun: the same command goes on)" if (directory / PROGRESS_FILE).exists() else ""
         raise PreqError(f"{directory} holds no prepared data{unfinished}; see preq data prepare --help")
     content = unsealed(directory / INDEX_FILE)
-    if content.get("format") != FORMAT:
-        raise PreqError(f"{directory / INDEX_FILE} has format {content.get('format')}, this version reads {FORMAT}")
-    content["input_shape"] = tuple(content["input_shape"])
-    index = Index(**{name: value for name, value in content.items() if name != "format"})
+    if (version := content.pop("format", None)) not in (1, FORMAT):
+        raise PreqError(f"{directory / INDEX_FILE} has format {version}, this version reads 1 and {FORMAT}")
+    index = Index(**content | {"input_shape": tuple(content["input_shape"])})
     dtype = np.dtype(index.dtype)
-    shards = tuple(_map(directory / name, dtype, (rows, *index.input_shape)) for name, rows in index.shards)
-    labels = _map(directory / "labels.npy", np.dtype(index.label_dtype), (index.length,))
-    heldout = open_prepared(directory / "heldout") if (directory / "heldout").is_dir() else None
-    return MappedSequence(index, shards, labels, index.length, str(directory), heldout)
+    return MappedSequence(
+        index=index,
+        stored_inputs=tuple(_map(directory / name, dtype, (n, *index.input_shape)) for name, n in index.input_files),
+        stored_labels=_map(directory / "labels.npy", np.dtype(index.label_dtype), (index.length,)).values,
+        length=index.length,
+        name=index.name,
+        num_classes=index.num_classes,
+        order_seed=index.order_seed,
+        source={"name": f"prepared:{directory}"},
+        conditioned_on=index.conditioned_on,
+        heldout=open_prepared(directory / "heldout") if (directory / "heldout").is_dir() else None,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +124,7 @@ def _map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> MappedArra
         with path.open("rb") as file:
             header = file.read(HEADER_SIZE)
             size = file.seek(0, 2)
-            wanted = HEADER_SIZE + int(np.prod(shape)) * dtype.itemsize
+            wanted = HEADER_SIZE + math.prod(shape) * dtype.itemsize
             if header != npy_header(dtype, shape) or size != wanted:
                 raise PreqError(f"{path} is damaged: {size} bytes where {wanted} should be, or another header")
             mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -125,126 +133,86 @@ def _map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> MappedArra
     return MappedArray(np.frombuffer(mapping, dtype, offset=HEADER_SIZE).reshape(shape), mapping)
 
 
-@dataclass(frozen=True, eq=False)
-class MappedSequence(SequenceDefaults):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MappedSequence(LoadedSequence):
     """A sequence in mapped files. Make one with `prequential.prepare`, open it with `load_data("prepared:DIR")`."""
 
     index: Index
-    shards: tuple[MappedArray, ...]
-    stored_labels: MappedArray
+    stored_inputs: tuple[MappedArray, ...]
+    """One after the other; more than one only in what was written in format 1."""
+    stored_labels: NDArray[Any]
     length: int
-    directory: str
+    name: str
+    num_classes: int
+    order_seed: int | None
+    source: Mapping[str, Any] | None = None
+    conditioned_on: str = INPUTS_SO_FAR
     heldout: "MappedSequence | None" = None
 
     def __len__(self) -> int:
         return self.length
 
     @property
-    def name(self) -> str:
-        return self.index.name
-
-    @property
-    def num_classes(self) -> int:
-        return self.index.num_classes
-
-    @property
     def input_shape(self) -> tuple[int, ...]:
         return self.index.input_shape
-
-    @property
-    def order_seed(self) -> int | None:
-        return self.index.order_seed
-
-    @property
-    def source(self) -> Mapping[str, Any] | None:
-        return {"name": f"prepared:{self.directory}"}
 
     @property
     def origin(self) -> str:
         """The name of the data it was made from."""
         return str((self.index.source or {}).get("name", self.name))
 
-    @property
-    def conditioned_on(self) -> str:
-        return self.index.conditioned_on
-
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
         """Copies of the rows. A run of successive positions is one copy, and what follows it is read ahead."""
         count = len(positions)
-        if not count:
-            return torch.from_numpy(np.empty((0, *self.input_shape), self.index.dtype))
-        first, stop = int(positions[0]), int(positions[-1]) + 1
-        successive = stop - first == count and _successive(positions)
+        first, stop = (int(positions[0]), int(positions[-1]) + 1) if count else (0, 0)
+        successive = stop - first == count and bool((positions[1:] - positions[:-1] == 1).all())
         if not (successive and first >= 0 and stop <= self.length):
             self._require_within(positions)
-        number, rows = divmod(first, self.index.shard_rows)
-        shard = self.shards[number]
-        last = rows + count
-        if successive and last <= len(shard.values):
-            self._ask_for_next(shard, rows, last)
-            return torch.from_numpy(shard.values[rows:last].copy())
-        if len(self.shards) == 1:
-            return torch.from_numpy(shard.values[positions])
-        numbers, rows_of = np.divmod(positions, self.index.shard_rows)
-        gathered = np.empty((count, *self.input_shape), self.index.dtype)
-        for each in np.unique(numbers):
-            here = numbers == each
-            gathered[here] = self.shards[each].values[rows_of[here]]
-        return torch.from_numpy(gathered)
+        if len(self.stored_inputs) > 1:
+            return torch.from_numpy(self._gathered(positions))
+        stored = self.stored_inputs[0]
+        if not successive:
+            return torch.from_numpy(stored.values[positions])
+        _ask_for_next(stored, first, stop)
+        return torch.from_numpy(stored.values[first:stop].copy())
+
+    def _gathered(self, positions: NDArray[np.int64]) -> NDArray[Any]:
+        """Rows out of several files."""
+        rows = np.empty((len(positions), *self.input_shape), self.index.dtype)
+        start = 0
+        for stored in self.stored_inputs:
+            here = (positions >= start) & (positions < start + len(stored.values))
+            rows[here] = stored.values[positions[here] - start]
+            start += len(stored.values)
+        return rows
 
     def _require_within(self, positions: NDArray[np.int64]) -> None:
         if len(positions) and (positions.min() < 0 or positions.max() >= self.length):
             raise IndexError(f"positions must lie in [0, {self.length}), got {positions.min()} to {positions.max()}")
 
-    def _ask_for_next(self, shard: MappedArray, start: int, stop: int) -> None:
-        """Have the system read what a sequential reader will want next, if it is entering a new window."""
-        row_bytes = shard.values.strides[0]
-        before, after = (HEADER_SIZE + row * row_bytes for row in (start, stop))
-        if before // WINDOW_BYTES == after // WINDOW_BYTES:
-            return
-        begin = after // WINDOW_BYTES * WINDOW_BYTES
-        size = min(max(WINDOW_BYTES, after - before), len(shard.mapping) - begin)
-        if size > 0:
-            with contextlib.suppress(OSError, AttributeError):  # only advice, and not on every system
-                shard.mapping.madvise(mmap.MADV_WILLNEED, begin, size)
-
     def labels(self, positions: NDArray[np.int64]) -> torch.Tensor:
         self._require_within(positions)
-        return torch.from_numpy(self.stored_labels.values[positions].astype(np.int64))
+        return torch.from_numpy(self.stored_labels[positions].astype(np.int64))
 
-    def take(self, length: int) -> "MappedSequence":
-        """The first `length` examples."""
+    def take(self, length: int) -> Self:
         return replace(self, length=shorter(self, length))
 
-    def without_heldout(self) -> "MappedSequence":
-        """The same sequence with no held-out data."""
-        return replace(self, heldout=None)
-
-    @cached_property
-    def _digests(self) -> dict[str, str]:
-        if self.length == self.index.length:
-            return dict(self.index.digests)
-        blocks, classes = self.index.blocks, self.num_classes
-        return {
-            "inputs": digest_of_rows(self.length, lambda p: self.inputs(p).numpy(), known=blocks["inputs"]),
-            "labels": digest_of_rows(self.length, lambda p: self.labels(p).numpy(), classes, known=blocks["labels"]),
-        }
+    def _input_digest(self) -> str:
+        """Kept from when the data was prepared, as far as whole blocks go."""
+        return digest_of_rows(self.length, lambda p: self.inputs(p).numpy(), known=self.index.blocks["inputs"])
 
     def digests(self) -> dict[str, str]:
-        """Fingerprints, kept from when the data was prepared."""
-        return self._digests
+        return dict(self.index.digests) if self.length == self.index.length else self._digests
 
 
-def _successive(positions: NDArray[np.int64]) -> bool:
-    return bool((positions[1:] - positions[:-1] == 1).all())
-
-
-def label_dtype(num_classes: int) -> np.dtype[Any]:
-    """The smallest type that holds the labels."""
-    return np.min_scalar_type(num_classes - 1)
-
-
-def rows_per_shard(row_bytes: int) -> int:
-    """Rows in one shard: whole blocks where rows are small."""
-    rows = max(1, SHARD_BYTES // max(row_bytes, 1))
-    return rows // BLOCK_ROWS * BLOCK_ROWS or rows
+def _ask_for_next(stored: MappedArray, start: int, stop: int) -> None:
+    """Have the system read what a sequential reader will want next, if it is entering a new window."""
+    row_size = stored.values.strides[0]
+    before, after = (HEADER_SIZE + row * row_size for row in (start, stop))
+    if before // WINDOW_BYTES == after // WINDOW_BYTES:
+        return
+    begin = after // WINDOW_BYTES * WINDOW_BYTES
+    size = min(max(WINDOW_BYTES, after - before), len(stored.mapping) - begin)
+    if size > 0:
+        with contextlib.suppress(OSError, AttributeError):  # only advice, and not on every system
+            stored.mapping.madvise(mmap.MADV_WILLNEED, begin, size)
