@@ -17,7 +17,7 @@ import prequential as pq
 from prequential import PreqError, Record, cli
 from prequential.methods import Method
 from prequential.report.finding import find_runs
-from prequential.report.names import main_settings, method_title
+from prequential.report.names import main_settings
 from prequential.report.pareto import Front, place
 from prequential.report.plots.front import _steps, plot_pareto
 from prequential.report.runs import RunSet
@@ -93,7 +93,7 @@ def test_points_are_the_runs(sweep: Path) -> None:
         assert record.heldout is not None
         assert place(run, heldout=False) == (record.flops["code"], record.codelength)
         assert place(run, heldout=True) == (sum(record.flops.values()), record.heldout["error_rate"])
-    titles = [method_title(record.method) for record in gathered.runs.records]
+    titles = [record.title for record in gathered.runs.records]
     assert titles == ["MI/RS", "MI/RS", "MI/RB", "CI/FS", "ERM", "MI/RS"]
     assert "erm" not in [run.record.method["name"] for run in gathered.best(heldout=False)]
     cheapest = min(gathered.runs.runs[:4], key=lambda run: place(run, heldout=False)[0])
@@ -182,7 +182,7 @@ def test_the_table_the_picture_and_the_csv(
     for run in front:
         (flops, nats), (_, error) = place(run, heldout=False), place(run, heldout=True)
         line = next(line for line in said.out.splitlines() if f"{nats:,.1f}" in line)
-        told = [f"{flops:.3g}", f"{nats:,.1f}", f"{error:.2%}", method_title(run.record.method), "mlp1"]
+        told = [f"{flops:.3g}", f"{nats:,.1f}", f"{error:.2%}", run.record.title, "mlp1"]
         assert line.split()[:6] == [str(run.record.path)[-4:], *told]
         main = main_settings(run.record).items()
         replays = [value for name, value in main if name in ("streams", "replays", "epochs")]
