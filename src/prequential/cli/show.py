@@ -25,7 +25,7 @@ def columns_for(width: int, length: int) -> list[ProgressColumn]:
 
     Example:
         >>> [len(columns_for(width, 60_000)) for width in (120, 80, 50, 20)]
-        [7, 6, 5, 3]
+        [7, 7, 5, 3]
     """
     position = 2 * len(f"{length:,}") + 1
     parts = [
@@ -49,12 +49,12 @@ def columns_for(width: int, length: int) -> list[ProgressColumn]:
 class ProgressBar(Progress):
     """A live line on standard error: position, nats so far, nats per label, errors, time left.
 
-    What a narrow terminal has no room for is left out, the bar first; the time left stays.
+    What a narrow terminal has no room for is left out; the time left stays.
     """
 
     def __init__(self, method: Method, length: int, plan_seed: int) -> None:
         console = Console(stderr=True)
-        columns = _columns(length, console.width)
+        columns = columns_for(console.width, length)
         super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
         whole = None if self.disable else Plan(method, length, plan_seed, heldout=True).counts().trained_examples
         self._run = self.add_task("run", total=whole, position="", nats="–", rate="–", errors="–")
@@ -69,19 +69,6 @@ class ProgressBar(Progress):
             rate=f"{progress.nats / progress.position:.4f}" if coded else "–",
             errors=f"{progress.errors:,}" if coded else "–",
         )
-
-
-def _columns(length: int, width: int) -> list[ProgressColumn]:
-    """The parts of the line that fit into a width."""
-    digits = len(f"{length:,}")
-    told = [("position", 2 * digits + 1, ""), ("nats", digits + 3, " nats"), ("errors", digits, " errors")]
-    told.append(("rate", 7, " per label"))
-    while sum(size + len(unit) + 1 for _, size, unit in told) + len("0:00:00 left") > width and len(told) > 1:
-        told.pop()
-    left = width - sum(size + len(unit) + 1 for _, size, unit in told) - len("0:00:00 left ")
-    texts = [TextColumn(f"{{task.fields[{name}]:>{size}}}{unit}") for name, size, unit in told]
-    bar = [BarColumn(bar_width=min(24, left))] if left >= 8 else []
-    return [*bar, *texts, TimeRemainingColumn(), TextColumn("left")]
 
 
 def print_result(record: Record) -> None:
