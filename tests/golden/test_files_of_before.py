@@ -211,7 +211,7 @@ def test_a_sweep_shows_and_goes_on_under_the_name_of_now(
     assert json.loads(file.read_text())["format"] == 2
     file.write_text(json.dumps(content))
     assert main(["sweep", "show", str(tmp_path / "s")]) == 0
-    assert "mnist · smallconv · CI/FS" in capsys.readouterr().out
+    assert "mnist · smallconv · ci-fs" in capsys.readouterr().out
 
 
 def test_a_sweep_in_which_every_trial_had_one_attempt_is_shown_and_goes_on(data: ArraySequence, tmp_path: Path) -> None:

@@ -117,3 +117,11 @@ def test_files_and_functions_stay_small(path: Path) -> None:
             first = node.body[1] if documented and len(node.body) > 1 else node.body[0]
             assert node.end_lineno is not None
             assert node.end_lineno - first.lineno < 50, f"{node.name} is longer than a screen"
+
+
+def test_no_module_shares_its_name_with_a_public_function_of_measures() -> None:
+    done = python("import prequential.measure, prequential as pq; print(pq.mixture.__name__, pq.pareto_front.__name__)")
+    assert done.stdout == "mixture pareto_front\n", done.stderr
+    names = {path.stem for folder in ("measure", "report", "report/plots") for path in (SOURCE / folder).glob("*.py")}
+    assert not names & {name for name in pq.__all__ if callable(getattr(pq, name))}
+    assert not {"mixture.py", "pareto.py", "measure.py"} & {path.name for path in SOURCE.glob("*.py")}

@@ -17,11 +17,13 @@ import prequential as pq
 from prequential import PreqError, Record, cli
 from prequential.methods import Method
 from prequential.report.finding import find_runs
-from prequential.report.pareto import Front, Point
+from prequential.report.names import main_settings, method_title
+from prequential.report.pareto import Front, place
 from prequential.report.plots.front import _steps, plot_pareto
 from prequential.report.runs import RunSet
 
 from ..conftest import blobs
+from ..records import made_record
 from .test_imports import BLOCK_TORCH
 
 Captured = pytest.CaptureFixture[str]
@@ -85,18 +87,19 @@ def test_runs_are_found_at_any_depth_and_once(sweep: Path) -> None:
 def test_points_are_the_runs(sweep: Path) -> None:
     gathered = Front.find([sweep], heldout=True)
     assert gathered.runs.left_out == {}
-    for point in gathered.points:
-        record = pq.load(point.directory)
+    for run in gathered.runs.runs:
+        record = pq.load(run.source)  # type: ignore[arg-type]
         assert record.flops is not None
         assert record.heldout is not None
-        assert (point.nats, point.heldout_error) == (record.codelength, record.heldout["error_rate"])
-        assert (point.flops, point.heldout_flops) == (record.flops["code"], sum(record.flops.values()))
-    assert [point.title for point in gathered.points] == ["MI/RS", "MI/RS", "MI/RB", "CI/FS", "ERM", "MI/RS"]
-    assert {p.title for p in gathered.best(heldout=False)} <= {"MI/RS", "MI/RB", "CI/FS"}
-    cheapest = min(gathered.points[:4], key=lambda point: point.flops)
+        assert place(run, heldout=False) == (record.flops["code"], record.codelength)
+        assert place(run, heldout=True) == (sum(record.flops.values()), record.heldout["error_rate"])
+    titles = [method_title(record.method) for record in gathered.runs.records]
+    assert titles == ["MI/RS", "MI/RS", "MI/RB", "CI/FS", "ERM", "MI/RS"]
+    assert "erm" not in [run.record.method["name"] for run in gathered.best(heldout=False)]
+    cheapest = min(gathered.runs.runs[:4], key=lambda run: place(run, heldout=False)[0])
     assert gathered.best(heldout=False)[0] == cheapest
-    assert gathered.points[0].main_settings()["streams"] == "1"
-    assert gathered.points[5].main_settings()["width"] == "0.1"
+    assert main_settings(gathered.runs.records[0])["streams"] == "1"
+    assert main_settings(gathered.runs.records[5])["width"] == "0.1"
 
 
 def changed(record: Record, to: Path, **facts: object) -> None:
@@ -156,7 +159,7 @@ def test_different_data_is_refused_by_name(sweep: Path, tmp_path: Path, capsys: 
     whole = held.inputs(np.arange(96)).numpy(), held.labels(np.arange(96)).numpy()
     data = pq.from_arrays(*whole, num_classes=3, heldout=(inputs + 0.5, labels), name="blobs")
     pq.run("mlp1", data, METHODS[0], seed=0, width=0.05, out=tmp_path / "held")
-    assert len(Front.find([sweep / "b", tmp_path / "held"]).points) == 2
+    assert len(Front.find([sweep / "b", tmp_path / "held"]).runs.runs) == 2
     with pytest.raises(PreqError, match="held were evaluated on different held-out data"):
         Front.find([sweep / "b", tmp_path / "held"], heldout=True)
 
@@ -176,18 +179,18 @@ def test_the_table_the_picture_and_the_csv(
     ):  # fmt: skip
         assert words in said.out
     front = Front.find([sweep / "a"]).best()
-    for point in front:
-        line = next(line for line in said.out.splitlines() if f"{point.nats:,.1f}" in line)
-        assert line.split()[:6] == [Path(point.directory).name, f"{point.flops:.3g}", f"{point.nats:,.1f}",
-            f"{point.heldout_error:.2%}", point.title, "mlp1"]  # fmt: skip
-        told = {
-            name: value for name, value in point.main_settings().items() if name in ("streams", "replays", "epochs")
-        }
-        assert [value for value in line.split()[6:] if value != "–"] == list(told.values())
+    for run in front:
+        (flops, nats), (_, error) = place(run, heldout=False), place(run, heldout=True)
+        line = next(line for line in said.out.splitlines() if f"{nats:,.1f}" in line)
+        told = [f"{flops:.3g}", f"{nats:,.1f}", f"{error:.2%}", method_title(run.record.method), "mlp1"]
+        assert line.split()[:6] == [str(run.record.path)[-4:], *told]
+        main = main_settings(run.record).items()
+        replays = [value for name, value in main if name in ("streams", "replays", "epochs")]
+        assert [value for value in line.split()[6:] if value != "–"] == replays
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 5
-    assert {row["directory"] for row in rows if row["on_front"] == "true"} == {point.directory for point in front}
+    assert {row["directory"] for row in rows if row["on_front"] == "true"} == {str(run.record.path) for run in front}
     erm = next(row for row in rows if row["method"] == "erm")
     assert (erm["codelength_nats"], erm["on_front"], erm["epochs"], erm["num_streams"]) == ("", "false", "2", "")
     drawn = picture.read_text()
@@ -207,13 +210,11 @@ def test_a_picture_of_one_method_without_held_out_data(sweep: Path, tmp_path: Pa
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=8))
 def test_the_line_is_the_best_for_at_most_so_many_flops(places: list[tuple[int, int]]) -> None:
     points = [
-        Point(
-            directory=str(number), data="d", length=1, method="mi-rs", title="MI/RS", model="m",
-            flops=float(cost), nats=float(nats), heldout_flops=2.0 * cost, heldout_error=None, settings={},
-        )
+        RunSet.of([made_record([float(nats)], name=str(number), flops={"code": float(cost), "heldout": float(cost)})])
         for number, (cost, nats) in enumerate(places)
-    ]  # fmt: skip
-    flops, values = _steps(points, False)
+    ]
+    runs = [replace(run.runs[0], record=replace(run.records[0], heldout=None)) for run in points]
+    flops, values = _steps(runs, False)
     assert flops == sorted(flops)
     assert (flops[0], flops[-1]) == (min(places)[0], max(places)[0])
     for budget in {cost for cost, _ in places}:
@@ -222,7 +223,7 @@ def test_the_line_is_the_best_for_at_most_so_many_flops(places: list[tuple[int, 
     assert flops[1:-1:2] == flops[2::2]  # straight down …
     assert values[::2] == values[1::2]  # … and straight on
     assert set(zip(flops[:-1:2], values[:-1:2], strict=True)) <= set(places)
-    assert Front(RunSet([]), points).best(heldout=True) == []
+    assert Front(RunSet(runs)).best(heldout=True) == []
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,11 @@ from rich.console import Console
 
 from prequential.cli.parse import UNSET, PathText, parse
 from prequential.errors import PreqError
-from prequential.report.names import MAIN_SETTINGS, printable
-from prequential.report.pareto import Front, Point, shown_of
+from prequential.report.names import MAIN_SETTINGS, main_settings, printable
+from prequential.report.pareto import Front, place, shown_of
 from prequential.report.picture import require_picture_path
 from prequential.report.plots.front import plot_pareto
+from prequential.report.seeds import Run
 from prequential.report.table import Column, print_table, say, write_csv
 from prequential.report.text import counted, number, percentage
 
@@ -57,8 +58,8 @@ def main_pareto(arguments: list[str]) -> int:
         print(f"preq: note: {note}", file=sys.stderr)
     rows = front.values()
     if flags.json:
-        first = front.points[0]
-        facts = {"data": first.data, "length": first.length, "runs": rows, "left_out": front.runs.left_out}
+        first = front.runs.records[0]
+        facts = {"data": first.data["name"], "length": first.length, "runs": rows, "left_out": front.runs.left_out}
         print(json.dumps(facts))
     else:
         print_fronts(front, heldout=flags.heldout)
@@ -74,45 +75,47 @@ def main_pareto(arguments: list[str]) -> int:
 def print_fronts(front: Front, *, heldout: bool) -> None:
     """The tables of the fronts."""
     console = Console(file=sys.stdout)
-    first = front.points[0]
-    each = [point.main_settings() for point in front.points]
+    first = front.runs.records[0]
+    each = [main_settings(record) for record in front.runs.records]
     told = [name for name in MAIN_SETTINGS.values() if len({settings.get(name) for settings in each}) > (len(each) > 1)]
-    above = _common_folder([point.directory for point in front.points])
+    above = _common_folder([str(record.path) for record in front.runs.records])
     for which, what in [(False, "codelength"), (True, "held-out error")]:
         best = front.best(heldout=which)
         if not best or (which and not heldout):
             continue
-        num_runs = len(shown_of(front.points, heldout=which))
+        num_runs = len(shown_of(front.runs.runs, heldout=which))
         about = f"{what} against FLOPs: {len(best)} of {counted(num_runs, 'run')}"
-        say(console, f"{first.data} · {counted(first.length, 'label')} · {about}")
+        say(console, f"{first.data['name']} · {counted(first.length, 'label')} · {about}")
         columns = [column for column in _columns(told, above, heldout=which) if any(map(column.says, best))]
         print_table(console, columns, best)
         if not which and num_runs > 1:
             cost = f"ln {num_runs:,} = {math.log(num_runs):.2f} nats"
             say(console, f"choosing one of {num_runs:,} runs afterwards costs {cost} more", "dim")
     shared = [f"{short} {value}" for short, value in each[0].items() if short not in told]
-    if shared and len(front.points) > 1:
+    if shared and len(each) > 1:
         say(console, f"in all runs: {', '.join(shared)}", "dim")
     if above:
         say(console, f"directories are below {printable(above)}", "dim")
 
 
-def _columns(told: Sequence[str], above: str, *, heldout: bool) -> list[Column[Point]]:
+def _columns(told: Sequence[str], above: str, *, heldout: bool) -> list[Column[Run]]:
     """The columns of a front; settings that runs differ in have one each."""
 
-    def setting(name: str) -> Column[Point]:
-        return Column(name, "", lambda p: p.main_settings().get(name), band=1)
+    def directory(run: Run) -> str:
+        return os.path.relpath(str(run.record.path), above) if above else str(run.record.path)
+
+    def setting(name: str) -> Column[Run]:
+        return Column(name, "", lambda run: main_settings(run.record).get(name), band=1)
 
     return [
-        Column("run", "", lambda p: os.path.relpath(p.directory, above) if above else p.directory, printable,
-               is_left=True),
-        Column("FLOPs", "", lambda p: p.place(heldout=heldout)[0], "{:.3g}".format),
-        Column("nats", "", lambda p: p.nats, number),
-        Column("held-out\nerror", "", lambda p: p.heldout_error, lambda share: percentage(share, 2)),
-        Column("method", "", lambda p: p.title, is_left=True),
-        Column("model", "", lambda p: p.model, is_left=True),
+        Column("run", "", directory, printable, is_left=True),
+        Column("FLOPs", "", lambda run: place(run, heldout=heldout)[0], "{:.3g}".format),
+        Column("nats", "", lambda run: place(run, heldout=False)[1], number),
+        Column("held-out\nerror", "", lambda run: place(run, heldout=True)[1], lambda share: percentage(share, 2)),
+        Column("method", "", lambda run: run.record.title, is_left=True),
+        Column("model", "", lambda run: run.record.model["name"], is_left=True),
         *map(setting, told),
-    ]  # fmt: skip
+    ]
 
 
 def _common_folder(directories: Sequence[str]) -> str:

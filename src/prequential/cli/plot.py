@@ -1,15 +1,14 @@
 """`preq plot KIND RUN… -o FILE`: pictures of runs."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from prequential.cli.parse import UNSET, Count, PathText, Word, parse
-from prequential.errors import PreqError, unknown_name
-from prequential.report.picture import require_picture_path
+from prequential.errors import PreqError
 from prequential.report.plots import KINDS, plot
+from prequential.report.plots.draw import USED_BY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,23 +54,10 @@ def main_plot(arguments: list[str]) -> int:
     if not words and not {"-h", "--help"} & set(arguments):
         raise PreqError(f"preq plot needs a kind of picture: {', '.join(KINDS)}; see preq plot --help")
     flags = parse(PlotFlags, "plot", arguments)
-    if flags.kind not in KINDS:
-        raise unknown_name("kind of picture", flags.kind, KINDS)
-    if not flags.runs:
+    if flags.kind in KINDS and not flags.runs:
         raise PreqError(f"preq plot {flags.kind} needs at least one run; name directories of runs")
-    if flags.output is None:
+    if flags.kind in KINDS and flags.output is None:
         raise PreqError(f"preq plot needs a file for the picture; add -o {flags.kind}.png (or .svg, .pdf)")
-    require_picture_path(Path(flags.output))
-    path = plot(
-        flags.kind,
-        flags.runs,
-        flags.output,
-        reference=flags.reference,
-        axis=flags.axis,
-        window=flags.window,
-        each_seed=flags.each_seed,
-        heldout=flags.heldout,
-        prefix=flags.prefix,
-    )
+    path = plot(flags.kind, flags.runs, flags.output or "", **{name: getattr(flags, name) for name in USED_BY})
     print(f"picture: {path}")
     return 0

@@ -1,14 +1,13 @@
 """`preq report RUN… -o report.html`: one page about runs."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from prequential.cli.parse import UNSET, PathText, parse
 from prequential.errors import PreqError
-from prequential.report.page import require_page_path, write_report
+from prequential.report.page import write_report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +35,6 @@ def main_report(arguments: list[str]) -> int:
     flags = parse(ReportFlags, "report", arguments)
     if not flags.directories:
         raise PreqError("preq report needs at least one run; name its directory, see preq report --help")
-    path = Path(flags.output or "report.html")
-    require_page_path(path)
-    written = write_report(flags.directories, path, prefix=flags.prefix)
+    written = write_report(flags.directories, flags.output or "report.html", prefix=flags.prefix)
     print(f"report: {written} ({written.stat().st_size / 1e6:,.1f} MB)")
     return 0

@@ -37,10 +37,9 @@ def columns_for(width: int, length: int) -> list[ProgressColumn]:
     shown: list[ProgressColumn] = []
     room = width - SECONDS_LEFT - LEAST_BAR
     for text, size in parts:
-        room -= size + 1
-        if room < 0:
-            room += size + 1
+        if size + 1 > room:
             break
+        room -= size + 1
         shown.append(TextColumn(text))
     bar = BarColumn(bar_width=min(LEAST_BAR + room, MOST_BAR))
     return [bar, *shown, TimeRemainingColumn(), TextColumn("left")]

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from prequential.catalogue import own_name
-from prequential.report.names import MAIN_SETTINGS, method_title
+from prequential.report.names import MAIN_SETTINGS
 from prequential.report.table import Column, print_table, say
 from prequential.report.text import NOTHING, counted, number
 from prequential.runs.live import status_of
@@ -21,7 +21,7 @@ def print_summary(summary: Summary, top: int) -> None:
     """The best trials as a table, and below it what they cost and which settings mattered."""
     console = Console(file=sys.stdout)
     facts = summary.facts
-    say(console, f"{facts['data']['name']} · {facts['model']} · {method_title(facts['method'])}", "bold")
+    say(console, f"{facts['data']['name']} · {facts['model']} · {facts['method'].get('name', '')}", "bold")
     print_table(console, _columns(summary), summary.ranked[:top])
     for line in _lines(summary):
         say(console, line)

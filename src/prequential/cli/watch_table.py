@@ -30,10 +30,10 @@ def view(snapshot: Snapshot, *, top: int, width: int, plain: bool = False) -> Re
     parts: list[RenderableType] = []
     room = top
     for group in snapshot.groups:
-        shown, room = group.rows[:room], max(room - len(group.rows), 0)
+        shown, room = group[:room], max(room - len(group), 0)
         if shown:
             parts += [Text("\n".join(lines_of(_title(shown[0]), width)), style="bold")]
-            parts += [_table(shown, len(group.rows), width, plain=plain)]
+            parts += [_table(shown, len(group), width, plain=plain)]
     hidden = Counter(row.status for _, row in snapshot.rows[top:])
     notes = [f"… and {hidden.total():,} more: {_statuses(hidden)}"] if hidden else []
     parts += [Text("\n".join(lines_of(note, width)), style="dim") for note in notes + _notes(snapshot)]

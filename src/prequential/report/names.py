@@ -28,6 +28,22 @@ def method_title(method: Mapping[str, Any]) -> str:
     return str(method.get("title") or (METHODS[name].title if name in METHODS else name))
 
 
+def settings_of_run(record: Record) -> dict[str, Any]:
+    """Width, seeds, and the settings of method and recipe."""
+    own = {key: value for part in (record.method, record.recipe) for key, value in part.items() if key != "name"}
+    return {"width": record.model["width"], **record.seeds, **own}
+
+
+def main_settings(record: Record) -> dict[str, str]:
+    """The settings people look at first, by their short names."""
+    settings = settings_of_run(record)
+    return {
+        short: f"{settings[name]:.3g}" if isinstance(settings[name], float) else str(settings[name])
+        for name, short in MAIN_SETTINGS.items()
+        if isinstance(settings.get(name), int | float)
+    }
+
+
 def short_names(records: Sequence[Record]) -> list[str]:
     """A name for each run: its own, or as much of the end of its directory as tells it from the others.
 

@@ -4,79 +4,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prequential.conditioning import INPUTS_SO_FAR, difference
+from prequential.conditioning import difference
 from prequential.errors import PreqError
 from prequential.measure.comparable import require_same_data, sequence_of
 from prequential.measure.fronts import pareto_front
-from prequential.report.names import MAIN_SETTINGS, shortest
+from prequential.report.names import settings_of_run
 from prequential.report.runs import Needs, RunSet, Source
+from prequential.report.seeds import Run
 from prequential.report.table import Column, values_of
 from prequential.runs.record import Record
 
 
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """A finished run without its arrays."""
-
-    directory: str
-    data: str
-    length: int
-    method: str
-    title: str
-    """The method as the paper writes it."""
-    model: str
-    flops: float
-    """Of the codelength."""
-    nats: float | None
-    """The codelength; None where the method has none."""
-    heldout_flops: float
-    """Of the held-out error: also those of a closing stage and of the evaluation."""
-    heldout_error: float | None
-    settings: dict[str, Any]
-    conditioned_on: str = INPUTS_SO_FAR
-    name: str | None = None
-    """What the run was called, if anything."""
-
-    @classmethod
-    def of(cls, record: Record, codelength: float) -> "Point":
-        """The point of a run."""
-        assert record.flops is not None
-        own = {key: value for part in (record.method, record.recipe) for key, value in part.items() if key != "name"}
-        return cls(
-            directory=str(record.path),
-            data=record.data["name"],
-            length=record.length,
-            method=record.method["name"],
-            title=record.title,
-            model=record.model["name"],
-            flops=record.flops["code"],
-            nats=codelength if record.prequential else None,
-            heldout_flops=record.flops["code"] + record.flops["heldout"],
-            heldout_error=None if record.heldout is None else record.heldout["error_rate"],
-            settings={"width": record.model["width"], **record.seeds, **own},
-            conditioned_on=record.conditioned_on,
-            name=record.name,
-        )
-
-    def main_settings(self) -> dict[str, str]:
-        """The settings people look at first, by their short names."""
-        return {
-            short: f"{self.settings[name]:.3g}" if isinstance(self.settings[name], float) else str(self.settings[name])
-            for name, short in MAIN_SETTINGS.items()
-            if isinstance(self.settings.get(name), int | float)
-        }
-
-    def place(self, *, heldout: bool) -> tuple[float, float | None]:
-        """FLOPs and codelength, or FLOPs and held-out error."""
-        return (self.heldout_flops, self.heldout_error) if heldout else (self.flops, self.nats)
+def place(run: Run, *, heldout: bool) -> tuple[float, float | None]:
+    """FLOPs and codelength; or FLOPs, also those of a closing stage and of the evaluation, and held-out error."""
+    record = run.record
+    assert record.flops is not None
+    if heldout:
+        return sum(record.flops.values()), (record.heldout or {}).get("error_rate")
+    return record.flops["code"], run.codelength if record.prequential else None
 
 
 @dataclass(frozen=True)
 class Front:
-    """The points of a set of runs, and which of them no other beats."""
+    """A set of runs with FLOPs, and which of them no other beats."""
 
     runs: RunSet
-    points: list[Point]
 
     @classmethod
     def find(cls, runs: Source | Iterable[Source], *, heldout: bool = False) -> "Front":
@@ -101,50 +53,48 @@ class Front:
         if len(evaluated) > 1:
             one, other = [record.path for record in evaluated.values()][:2]
             raise PreqError(f"{one} and {other} were evaluated on different held-out data; show one of them at a time")
-        return cls(found, [Point.of(run.record, run.codelength) for run in found.runs])
+        return cls(found)
 
     @property
     def told(self) -> str:
         """One line about what codes were told, where that differs."""
-        coded = [point for point in self.points if point.nats is not None]
-        names = shortest([point.directory for point in coded], [point.name for point in coded])
-        return difference((name, point.conditioned_on) for name, point in zip(names, coded, strict=True))
+        return difference((run.name, run.record.conditioned_on) for run in shown_of(self.runs.runs, heldout=False))
 
-    def best(self, *, heldout: bool = False) -> list[Point]:
-        """The points that no other beats in both FLOPs and codelength (or held-out error), the cheapest first."""
-        return front_of(self.points, heldout=heldout)
+    def best(self, *, heldout: bool = False) -> list[Run]:
+        """The runs that no other beats in both FLOPs and codelength (or held-out error), the cheapest first."""
+        return front_of(self.runs.runs, heldout=heldout)
 
     def values(self) -> list[dict[str, Any]]:
         """A row of plain values for each run, the cheapest first: what JSON holds."""
-        code, heldout = ({point.directory for point in self.best(heldout=which)} for which in (False, True))
-        columns: list[Column[Point]] = [
-            Column("", "flops", lambda point: point.flops),
-            Column("", "codelength_nats", lambda point: point.nats),
-            Column("", "on_front", lambda point: point.directory in code),
-            Column("", "heldout_flops", lambda point: point.heldout_flops),
-            Column("", "heldout_error", lambda point: point.heldout_error),
-            Column("", "on_heldout_front", lambda point: point.directory in heldout),
-            Column("", "method", lambda point: point.method),
-            Column("", "model", lambda point: point.model),
-            Column("", "directory", lambda point: point.directory),
-            Column("", "settings", lambda point: point.settings),
+        code, heldout = ({run.name for run in self.best(heldout=which)} for which in (False, True))
+        columns: list[Column[Run]] = [
+            Column("", "flops", lambda run: place(run, heldout=False)[0]),
+            Column("", "codelength_nats", lambda run: place(run, heldout=False)[1]),
+            Column("", "on_front", lambda run: run.name in code),
+            Column("", "heldout_flops", lambda run: place(run, heldout=True)[0]),
+            Column("", "heldout_error", lambda run: place(run, heldout=True)[1]),
+            Column("", "on_heldout_front", lambda run: run.name in heldout),
+            Column("", "method", lambda run: run.record.method["name"]),
+            Column("", "model", lambda run: run.record.model["name"]),
+            Column("", "directory", lambda run: str(run.record.path)),
+            Column("", "settings", lambda run: settings_of_run(run.record)),
         ]
-        return values_of(columns, sorted(self.points, key=lambda point: (point.flops, point.directory)))
+        order = sorted(self.runs.runs, key=lambda run: (place(run, heldout=False)[0], str(run.record.path)))
+        return values_of(columns, order)
 
 
-def front_of(points: Sequence[Point], *, heldout: bool) -> list[Point]:
+def front_of(runs: Sequence[Run], *, heldout: bool) -> list[Run]:
     """Those that no other beats in both FLOPs and codelength (or held-out error), the cheapest first."""
-    shown = shown_of(points, heldout=heldout)
+    shown = shown_of(runs, heldout=heldout)
     costs, values = zip(*places_of(shown, heldout=heldout), strict=True) if shown else ((), ())
     return [shown[index] for index in pareto_front(costs, values)]
 
 
-def shown_of(points: Sequence[Point], *, heldout: bool) -> list[Point]:
+def shown_of(runs: Sequence[Run], *, heldout: bool) -> list[Run]:
     """Those that have a codelength (or held-out error)."""
-    return [point for point in points if point.place(heldout=heldout)[1] is not None]
+    return [run for run in runs if place(run, heldout=heldout)[1] is not None]
 
 
-def places_of(points: Sequence[Point], *, heldout: bool) -> list[tuple[float, float]]:
+def places_of(runs: Sequence[Run], *, heldout: bool) -> list[tuple[float, float]]:
     """FLOPs and codelength (or held-out error) of those that have one."""
-    places = [point.place(heldout=heldout) for point in points]
-    return [(cost, value) for cost, value in places if value is not None]
+    return [(cost, value) for cost, value in (place(run, heldout=heldout) for run in runs) if value is not None]

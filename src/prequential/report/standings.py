@@ -144,9 +144,7 @@ class RunReader:
     def _spark(self, position: int) -> tuple[float, ...]:
         begin = position // 2
         edges = np.unique(np.linspace(begin, position, SPARK_WINDOWS + 1).round().astype(int)).tolist()
-        if len(edges) <= SPARK_WINDOWS:
-            return ()
-        if not math.isfinite(self.sums.at(position)):
+        if len(edges) <= SPARK_WINDOWS or not math.isfinite(self.sums.at(position)):
             return ()
         return tuple((self.sums.at(b) - self.sums.at(a)) / (b - a) for a, b in pairwise(edges))
 
@@ -168,6 +166,7 @@ class RunReader:
         if seconds <= since:
             return None, None, share
         rate, speed = (position - labels) / (seconds - since), (trained - examples) / (seconds - since)
+        rate = rate or position / seconds  # where labels come all at once after much training
         if total == UNKNOWN:  # only the labels tell how far it is
             left = (self._facts["length"] - position) / rate if rate > 0 else None
         else:

@@ -18,17 +18,11 @@ RESUMABLE = (DIED, "stopped", "failed")
 
 
 @dataclass(frozen=True)
-class Group:
-    """Runs about the same sequence, which can be compared: those that run first, then the best."""
-
-    rows: list[Row]
-
-
-@dataclass(frozen=True)
 class Snapshot:
     """Where all runs stand."""
 
-    groups: list[Group]
+    groups: list[list[Row]]
+    """Runs about the same sequence, which can be compared: those that run first, then the best."""
     unreadable: dict[str, str]
     """Short names of runs that cannot be read, and why."""
     locked: int
@@ -37,7 +31,7 @@ class Snapshot:
     @property
     def rows(self) -> list[tuple[str, Row]]:
         """All runs, with their short names."""
-        return [(row.name, row) for group in self.groups for row in group.rows]
+        return [(row.name, row) for group in self.groups for row in group]
 
     @property
     def is_over(self) -> bool:
@@ -73,8 +67,8 @@ class Watcher:
                 groups.setdefault(row.sequence, []).append(row)
             except (PreqError, KeyError, TypeError, ValueError, AttributeError) as error:
                 unreadable[names[path]] = str(error) if isinstance(error, PreqError) else f"{path} is damaged"
-        found = [Group(sorted(self._with_regret(rows), key=_rank)) for rows in groups.values()]
-        found.sort(key=lambda group: not any(row.is_going for row in group.rows))
+        found = [sorted(self._with_regret(rows), key=_rank) for rows in groups.values()]
+        found.sort(key=lambda group: not any(row.is_going for row in group))
         return Snapshot(found, unreadable, len(locked))
 
     def _with_regret(self, rows: list[Row]) -> list[Row]:

@@ -45,6 +45,7 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
         loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     templates.filters["powers"] = with_powers
+    templates.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     groups = [*comparison.entries, *comparison.uncoded]
     records = [record for group in groups for record in group.records]
     longest = max((r for entry in comparison.entries for r in entry.records), key=lambda r: len(r.nats))
@@ -73,7 +74,7 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
         num_runs=counted(len(records), "run"),
         run_columns=RUN_COLUMNS,
         runs=[(group, run) for group in groups for run in group.members],
-        curves=Markup(data_of(comparison, curves)),
+        curves=data_of(comparison, curves),
         scripts=SCRIPTS,
         file=lambda name: Markup(_file(name)),
     )

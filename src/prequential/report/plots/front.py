@@ -10,9 +10,9 @@ from prequential.errors import PreqError
 from prequential.methods import METHODS
 from prequential.report.axes import literal
 from prequential.report.colours import FAINT, GREY, INK, METHOD_STYLES
-from prequential.report.names import shortest
-from prequential.report.pareto import Front, Point, front_of, places_of, shown_of
+from prequential.report.pareto import Front, front_of, places_of, shown_of
 from prequential.report.picture import picture
+from prequential.report.seeds import Run
 from prequential.report.text import counted
 
 MOST_NAMES = 12
@@ -31,15 +31,18 @@ def plot_pareto(front: Front, path: str | Path, *, heldout: bool = False) -> Pat
     panels = [which for which in ([False, True] if heldout else [False]) if front.best(heldout=which)]
     if not panels:
         raise PreqError("there is nothing to draw: no run has a codelength or a held-out error")
-    first = front.points[0]
-    models = sorted({point.model for point in front.points})
+    runs = front.runs.runs
+    models = sorted({run.record.model["name"] for run in runs})
     names = ", ".join(models[:3]) + (", …" if len(models) > 3 else "")
     with picture(path, 5.4 * len(panels) + 0.6, 4.2) as figure:
         for number, which in enumerate(panels, start=1):
-            _draw(figure.add_subplot(1, len(panels), number), front.points, heldout=which)
+            _draw(figure.add_subplot(1, len(panels), number), runs, heldout=which)
         if front.told:
             figure.supxlabel(textwrap.fill(literal(front.told), 90), fontsize=7, color=GREY, x=0.01, ha="left")
-        figure.suptitle(f"{literal(first.data)} · {counted(first.length, 'label')} · {literal(names)}", fontsize=11)
+        figure.suptitle(
+            f"{literal(runs[0].record.data['name'])} · {counted(runs[0].record.length, 'label')} · {literal(names)}",
+            fontsize=11,
+        )
     return path
 
 
@@ -55,15 +58,15 @@ def styles_of(methods: Iterable[str]) -> list[tuple[str, str]]:
     return [known.get(method) or next(others) for method in methods]
 
 
-def _draw(axes: Any, points: Sequence[Point], *, heldout: bool) -> None:
-    shown = shown_of(points, heldout=heldout)
-    methods = {point.method: point.title for point in sorted(shown, key=lambda point: point.method)}
+def _draw(axes: Any, runs: Sequence[Run], *, heldout: bool) -> None:
+    shown = shown_of(runs, heldout=heldout)
+    methods = dict(sorted((run.record.method["name"], run.record.title) for run in shown))
     if len(methods) > 1:
         axes.plot(
             *_steps(shown, heldout), color=FAINT, linewidth=7, alpha=0.35, solid_capstyle="butt", label="front of all"
         )
     for (method, title), (colour, mark) in zip(methods.items(), styles_of(methods), strict=True):
-        own = [point for point in shown if point.method == method]
+        own = [run for run in shown if run.record.method["name"] == method]
         axes.scatter(
             *zip(*places_of(own, heldout=heldout), strict=True),
             s=22,
@@ -73,9 +76,9 @@ def _draw(axes: Any, points: Sequence[Point], *, heldout: bool) -> None:
             linewidths=0,
         )
         flops, values = _steps(own, heldout)
-        runs = slice(0, len(flops) - 1, 2)  # the other corners are no runs
+        corners = slice(0, len(flops) - 1, 2)  # the other corners are no runs
         style = {"color": colour, "marker": mark, "markersize": 5, "label": title}
-        axes.plot(flops, values, **style, linewidth=1.6, markevery=runs)
+        axes.plot(flops, values, **style, linewidth=1.6, markevery=corners)
     _name_dots(axes, shown, heldout=heldout)
     values = [value for _, value in places_of(shown, heldout=heldout)]
     is_logarithmic = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
@@ -90,21 +93,20 @@ def _draw(axes: Any, points: Sequence[Point], *, heldout: bool) -> None:
     axes.legend(frameon=False, fontsize=9, loc="best")
 
 
-def _name_dots(axes: Any, points: Sequence[Point], *, heldout: bool) -> None:
-    if len(points) > MOST_NAMES:
+def _name_dots(axes: Any, runs: Sequence[Run], *, heldout: bool) -> None:
+    if len(runs) > MOST_NAMES:
         return
-    names = shortest([point.directory for point in points], [point.name for point in points])
-    for name, place in zip(names, places_of(points, heldout=heldout), strict=True):
-        axes.annotate(literal(name), place, (5, 5), textcoords="offset points", fontsize=8, color=INK)
+    for run, place in zip(runs, places_of(runs, heldout=heldout), strict=True):
+        axes.annotate(literal(run.name), place, (5, 5), textcoords="offset points", fontsize=8, color=INK)
 
 
-def _steps(points: Sequence[Point], heldout: bool) -> tuple[list[float], list[float]]:
+def _steps(runs: Sequence[Run], heldout: bool) -> tuple[list[float], list[float]]:
     """The best value for at most so many FLOPs, as a line of steps up to the dearest run.
 
     Its first, third, fifth, … corners are the runs of the front.
     """
-    dearest = max(cost for cost, _ in places_of(points, heldout=heldout))
-    front = places_of(front_of(points, heldout=heldout), heldout=heldout)
+    dearest = max(cost for cost, _ in places_of(runs, heldout=heldout))
+    front = places_of(front_of(runs, heldout=heldout), heldout=heldout)
     flops, values = [front[0][0]], [front[0][1]]
     for cost, value in front[1:]:
         flops += [cost, cost]
