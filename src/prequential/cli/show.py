@@ -48,7 +48,7 @@ def columns_for(width: int, length: int) -> list[ProgressColumn]:
 class ProgressBar(Progress):
     """A live line on standard error: position, nats so far, nats per label, errors, time left.
 
-    What a narrow terminal has no room for is left out, the bar first; the time left stays.
+    What a narrow terminal has no room for is left out; the time left stays.
     """
 
     def __init__(self, method: Method, length: int, plan_seed: int) -> None:

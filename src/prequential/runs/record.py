@@ -65,7 +65,7 @@ class Record(Facts):
     def title(self) -> str:
         """The method as people write it, such as "MI/RS"."""
         name = str(self.method["name"])
-        return METHODS[name].title if name in METHODS else self.method_title or name
+        return METHODS[name].title if name in METHODS else self.method_title or self.method.get("title") or name
 
     @property
     def codelength(self) -> float | None:
