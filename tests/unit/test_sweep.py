@@ -499,9 +499,15 @@ def test_passes_over_the_past_are_called_as_the_method_has_them(
         assert (name in table) == (name in importance) == (name == head)
 
 
-def test_a_trial_whose_process_is_gone_has_died(finished: Path, capsys: Any) -> None:
-    summary = summarise(finished)
+def test_a_trial_whose_process_is_gone_has_died(finished: Path, tmp_path: Path, capsys: Any) -> None:
+    shutil.copytree(finished, tmp_path / "s")
+    summary = summarise(tmp_path / "s")
     running = [replace(trial, status="running") for trial in summary.trials[:2]]
+    for trial in running:
+        assert trial.path is not None
+        record = pq.load(trial.path)
+        shutil.rmtree(trial.path)
+        replace(record, status="running", path=None).save(trial.path)
     assert running[0].path is not None
     with DirectoryLock(running[0].path):
         print_summary(replace(summary, trials=(*running, *summary.trials[2:])), 2)
