@@ -3,6 +3,7 @@
 import json
 import math
 import multiprocessing
+import shutil
 import signal
 import sys
 import warnings
