@@ -66,7 +66,7 @@ def _open(request: Request) -> tuple[Any, Any, str]:
 
 def _table(request: Request, train: Any, heldout: Any, label: str, name: str) -> LoadedSequence:
     for option in ("size", "crop", "skip_broken"):
-        if option in request.options.given():
+        if option in request.options.asked():
             raise PreqError(f"{option} has no meaning for {name}, which is a table")
     held = None
     if heldout is not None and set(train.column_names) <= set(heldout.column_names):
@@ -154,10 +154,8 @@ class HubImages(ImageFiles):
 
         def decode(number: int, row: int) -> None:
             try:
-                view = ImageView(self.describe(row), self.size, key, number)
-                view.decode(self.content(row), images[number])
+                images[number] = ImageView(self.describe(row), self.size, key, number).decode(self.content(row))
             except BrokenImage as error:
-                images[number] = 0
                 broken.append((number, error.reason))
 
         rows = self.rows(positions).tolist()
