@@ -170,11 +170,9 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 def write_array(path: Path, values: NDArray[Any]) -> None:
     """Write a one-dimensional array as .npy; when this returns, it is durable."""
-    with writing(path), path.open("wb") as file:
-        file.write(npy_header(values.dtype, (len(values),)))
-        file.write(bytes_of(values))
-        file.flush()
-        os.fsync(file.fileno())
+    with contextlib.closing(ArrayFile(path, values.dtype, len(values), create=True)) as file:
+        file.write(0, values)
+        file.sync()
 
 
 def read_array(path: Path, length: int) -> NDArray[Any]:

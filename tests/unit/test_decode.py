@@ -104,6 +104,7 @@ def test_an_image_of_the_right_size_is_only_cut(width: int, height: int) -> None
     for content in (file_of(image), file_of(image, "WEBP", lossless=True)):
         decoded = decode_image(content, 8, "x")
         assert np.array_equal(decoded, expected)
+        assert decoded.flags.c_contiguous
         assert decoded.flags.writeable
 
 

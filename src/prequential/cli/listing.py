@@ -12,14 +12,12 @@ from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
 from prequential.presets import PRESETS, Preset, find_preset
 
-MetaWord = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFlags(SourceFlags):
     """List the models, with their parameters and FLOPs for a data set."""
 
-    data: MetaWord = "mnist"
+    data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")] = "mnist"
     """A data set (see preq data); its shape and classes decide the sizes."""
     width: float = 1.0
     """Scale the models' layers."""

@@ -136,14 +136,8 @@ def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) 
     with num_threads(find_num_threads(flags.num_threads, session.learner)):
         found = estimate(plan, session.learner)
     flops: dict[str, Any] = found.flops or {"code": None, "heldout": 0.0}
-    return {
-        "flops": flops["code"],
-        "heldout_flops": flops["heldout"],
-        "seconds": found.seconds,
-        "train_step_seconds": found.train_step_seconds,
-        "batch_size": found.batch_size,
-        "device": flags.device,
-    }
+    counted = {"flops": flops["code"], "heldout_flops": flops["heldout"], "device": flags.device}
+    return asdict(found) | counted
 
 
 def _duration(seconds: float) -> str:

@@ -169,9 +169,10 @@ def _resize(picture: Image.Image, box: Box, size: int) -> Image.Image:
 
 
 def _planes(picture: Image.Image) -> NDArray[np.uint8]:
-    """One plane per colour, as a view. Pillow gives the colours of each row apart faster than numpy parts them."""
+    """One plane per colour. Pillow gives the colours of each row apart faster than numpy parts them."""
     width, height = picture.size
-    return np.frombuffer(picture.tobytes("raw", "RGB;L"), np.uint8).reshape(height, 3, width).transpose(1, 0, 2)
+    rows = np.frombuffer(picture.tobytes("raw", "RGB;L"), np.uint8).reshape(height, 3, width)
+    return np.ascontiguousarray(rows.transpose(1, 0, 2))
 
 
 @contextmanager
