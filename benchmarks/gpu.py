@@ -23,7 +23,7 @@ import torch
 from torch.nn import functional as F
 
 import prequential as pq
-from prequential.data import ArraySequence
+from prequential.data.sequence import ArraySequence
 from prequential.learn.estimate import cost_per_example
 from prequential.learn.graph import GraphLearner
 from prequential.models import build

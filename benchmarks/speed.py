@@ -26,7 +26,7 @@ from torch.nn.utils import convert_conv2d_weight_memory_format
 from torch.utils.data import DataLoader, TensorDataset
 
 import prequential as pq
-from prequential.data import ArraySequence, to_network_input
+from prequential.data.sequence import ArraySequence, to_network_input
 from prequential.events import Train
 from prequential.models import build
 from prequential.plan import Plan

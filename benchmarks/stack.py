@@ -16,7 +16,8 @@ import numpy as np
 import torch
 
 import prequential as pq
-from prequential.data import ArraySequence, load
+from prequential.data.sequence import ArraySequence
+from prequential.data.sources import load
 from prequential.learn.execution import Execution
 from prequential.learn.graph import GraphLearner
 from prequential.learn.learner import Learner

@@ -32,7 +32,7 @@ from typing import Any
 from torch import Tensor, nn
 
 import prequential as pq
-from prequential.data import DataSequence
+from prequential.data.sequence import DataSequence
 from prequential.models.vgg import vggpp
 from prequential.presets import find_preset
 

@@ -15,7 +15,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from prequential.data import ArraySequence, from_arrays, load
+from prequential.data.arrays import from_arrays
+from prequential.data.sequence import ArraySequence
+from prequential.data.sources import load
 from prequential.rng import derive, uniforms
 
 from .processes import end_all

@@ -34,6 +34,15 @@ def writing(path: Path) -> Iterator[None]:
         raise PreqError(f"cannot write {path}: {error.strerror}; make room or choose another place") from None
 
 
+@contextmanager
+def reading(path: Path, todo: str = "") -> Iterator[None]:
+    """The same for a file that cannot be read; `todo` says what to do about it."""
+    try:
+        yield
+    except OSError as error:
+        raise PreqError(f"{path} cannot be read: {error.strerror}{todo}") from None
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file so that a crash at any moment leaves the old content or the new, both whole."""
     temporary = path.with_name(f".{path.name}.tmp")
@@ -161,11 +170,9 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 def write_array(path: Path, values: NDArray[Any]) -> None:
     """Write a one-dimensional array as .npy; when this returns, it is durable."""
-    with writing(path), path.open("wb") as file:
-        file.write(npy_header(values.dtype, (len(values),)))
-        file.write(bytes_of(values))
-        file.flush()
-        os.fsync(file.fileno())
+    with contextlib.closing(ArrayFile(path, values.dtype, len(values), create=True)) as file:
+        file.write(0, values)
+        file.sync()
 
 
 def read_array(path: Path, length: int) -> NDArray[Any]:
@@ -181,26 +188,21 @@ def read_values(path: Path, begin: int, end: int) -> NDArray[Any]:
     Raises:
         PreqError: naming the file and what is wrong with it.
     """
-    try:
-        with path.open("rb") as file:
-            found = _HEADER.fullmatch(file.read(HEADER_SIZE))
-            if found is None or not 0 <= begin <= end <= int(found["length"]):
-                raise PreqError(f"{path} is damaged: it is no array of at least {end} numbers")
-            dtype = np.dtype(found["dtype"].decode())
-            if os.fstat(file.fileno()).st_size < HEADER_SIZE + end * dtype.itemsize:
-                raise PreqError(f"{path} is truncated: it has no room for {end} numbers")
-            return np.fromfile(file, dtype, end - begin, offset=begin * dtype.itemsize)
-    except OSError as error:
-        raise PreqError(f"{path} cannot be read: {error.strerror}") from None
+    with reading(path), path.open("rb") as file:
+        found = _HEADER.fullmatch(file.read(HEADER_SIZE))
+        if found is None or not 0 <= begin <= end <= int(found["length"]):
+            raise PreqError(f"{path} is damaged: it is no array of at least {end} numbers")
+        dtype = np.dtype(found["dtype"].decode())
+        if os.fstat(file.fileno()).st_size < HEADER_SIZE + end * dtype.itemsize:
+            raise PreqError(f"{path} is truncated: it has no room for {end} numbers")
+        return np.fromfile(file, dtype, end - begin, offset=begin * dtype.itemsize)
 
 
 def _reserve(descriptor: int, size: int) -> None:
     try:
         os.posix_fallocate(descriptor, 0, size)
-    except AttributeError:  # not on every system
-        os.ftruncate(descriptor, size)
-    except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+    except (AttributeError, OSError) as error:  # not on every system
+        if isinstance(error, OSError) and error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
             raise
         os.ftruncate(descriptor, size)
 

@@ -25,7 +25,7 @@ import pytest
 import prequential as pq
 from prequential.cli import main
 from prequential.coding.container import Container
-from prequential.data import ArraySequence
+from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
 from prequential.models import MODELS as MODELS_OF_NOW

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import prequential as pq
-from prequential.data import ArraySequence
+from prequential.data.sequence import ArraySequence
 from prequential.methods import Method
 from prequential.plan import Plan
 from prequential.rng import derive, draw_bits, permutation

@@ -17,7 +17,8 @@ import prequential as pq
 from prequential.coding.container import Container
 from prequential.coding.labels import CHECKED_TOGETHER
 from prequential.coding.range_coder import RangeDecoder, RangeEncoder
-from prequential.data import ArraySequence, from_arrays
+from prequential.data.arrays import from_arrays
+from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.learn.learner import Learner
 from prequential.methods import Method

@@ -15,8 +15,8 @@ from torch import nn
 
 import prequential as pq
 from prequential.coding.labels import Scorer
-from prequential.data import ArraySequence
 from prequential.data.augment import DeviceDraws, augmentation_key, draws_for
+from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.events import Event, Predict, Reinit, Train
 from prequential.learn import capture, classes, programs

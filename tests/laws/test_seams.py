@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import prequential as pq
 from prequential.coding.labels import Encoder, Scorer
-from prequential.data import ArraySequence
+from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError
 from prequential.learn.classes import ClassTensors
 from prequential.learn.inputs import Inputs

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 import prequential as pq
 from prequential.coding.labels import Scorer
-from prequential.data import ArraySequence
+from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.learn.learner import Learner
 from prequential.models.mlp import mlp

@@ -17,10 +17,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
 from prequential.augmentations import AUGMENTATIONS, parse_augmentation, require_augmentations
-from prequential.data import augment, to_network_input
-from prequential.data.augment import Pipeline, draws_for, flipped, parse, require_fits
+from prequential.data import augment
+from prequential.data.augment import Pipeline, draws_for, parse, require_fits
 from prequential.data.augment_colour import OPERATIONS
-from prequential.data.augment_geometry import sampled, source_of
+from prequential.data.augment_geometry import flipped, sampled, source_of
+from prequential.data.sequence import to_network_input
 from prequential.errors import PreqError
 from prequential.rng import derive, uniforms
 

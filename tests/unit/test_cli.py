@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,8 +19,6 @@ from prequential.augmentations import parse_augmentation
 from prequential.catalogue import own_name
 from prequential.cli.settings import SettingFlags
 from prequential.cli.show import ProgressBar, print_result
-from prequential.cli.source import OPTIONS
-from prequential.data.sources.request import DataOptions
 from prequential.errors import PreqError
 from prequential.methods import METHODS
 from prequential.presets import PRESETS, Preset, find_preset
@@ -385,7 +383,6 @@ def test_presets_are_found_by_data_and_model() -> None:
     assert find_preset("best", "cifar10", "vggpp").method("mi-rb", {}) == pq.ReplayBuffer(
         num_replays=80, batch_size=64, first_block=8, min_steps=8
     )
-    assert set(OPTIONS) == {field.name for field in fields(DataOptions)}
     with pytest.raises(PreqError, match=r"no preset 'best' for npz:a.npz with mlp1; it is for: mnist"):
         find_preset("best", "npz:a.npz", "mlp1")
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import prequential as pq
-from prequential.data import ArraySequence
+from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqWarning
 
 from ..conftest import blobs

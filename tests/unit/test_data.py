@@ -11,11 +11,12 @@ import pytest
 import torch
 from torch.utils.data import Dataset, TensorDataset
 
-from prequential.data import ArraySequence, from_arrays, from_dataset, load, to_network_input
+from prequential.data.arrays import from_arrays, from_dataset
 from prequential.data.blind import InputsOnly
 from prequential.data.prepare import prepare
-from prequential.data.sources.idx import read_idx
-from prequential.data.sources.mnist import BUNDLED
+from prequential.data.sequence import ArraySequence, to_network_input
+from prequential.data.sources import load
+from prequential.data.sources.mnist import BUNDLED, read_idx
 from prequential.errors import PreqError, PreqWarning
 from prequential.testing import check_data
 

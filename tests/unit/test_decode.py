@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from prequential.data import decode
-from prequential.data.decode import BrokenImage, centre_box, crop_box, decode_centre, decode_random, dimensions
+from prequential.data.decode import BrokenImage, centre_box, crop_box, decode_image, dimensions
 from prequential.errors import PreqError
 from prequential.rng import derive, uniforms
 
@@ -84,16 +84,16 @@ def test_random_crops_are_what_a_slow_resize_gives(
     width: int, height: int, size: int, draws: tuple[float, ...]
 ) -> None:
     image = pixels(width, height)
-    decoded = decode_random(file_of(image), size, "x", draws)
+    decoded = decode_image(file_of(image), size, "x", draws)
     assert_close(decoded, slowly_resized(image, crop_box(width, height, draws), size))
-    assert np.array_equal(decoded, decode_random(file_of(image), size, "x", draws))
+    assert np.array_equal(decoded, decode_image(file_of(image), size, "x", draws))
 
 
 @given(SIDES, SIDES, SIZES)
 @settings(max_examples=60)
 def test_centres_are_what_a_slow_resize_gives(width: int, height: int, size: int) -> None:
     image = pixels(width, height)
-    assert_close(decode_centre(file_of(image), size, "x"), slowly_resized(image, centre_box(width, height), size))
+    assert_close(decode_image(file_of(image), size, "x"), slowly_resized(image, centre_box(width, height), size))
 
 
 @pytest.mark.parametrize(("width", "height"), [(8, 8), (8, 13), (21, 8)])
@@ -102,7 +102,7 @@ def test_an_image_of_the_right_size_is_only_cut(width: int, height: int) -> None
     top, left = (height - 8) // 2, (width - 8) // 2
     expected = image[top : top + 8, left : left + 8].transpose(2, 0, 1)
     for content in (file_of(image), file_of(image, "WEBP", lossless=True)):
-        decoded = decode_centre(content, 8, "x")
+        decoded = decode_image(content, 8, "x")
         assert np.array_equal(decoded, expected)
         assert decoded.flags.c_contiguous
         assert decoded.flags.writeable
@@ -157,7 +157,7 @@ def palette(**options: Any) -> bytes:
 )
 def test_every_kind_of_image_becomes_rgb(content: bytes, expected: list[int]) -> None:
     tolerance = 0 if content.startswith(b"\x89PNG") else 3
-    assert_close(decode_centre(content, 1, "x")[:, 0, 0], np.array(expected), tolerance)
+    assert_close(decode_image(content, 1, "x")[:, 0, 0], np.array(expected), tolerance)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
@@ -168,12 +168,12 @@ def test_the_exif_orientation_is_applied(kind: str, turn: int) -> None:
     content = file_of(pixels(40, 27), kind, exif=exif)
     upright = file_of(ImageOps.exif_transpose(Image.open(io.BytesIO(content))))
     draws = (0.3, 0.8, 0.9, 0.1)
-    assert_close(decode_centre(content, 9, "x"), decode_centre(upright, 9, "x"), 2)
-    assert np.array_equal(decode_centre(content, 27, "x"), decode_centre(upright, 27, "x"))
-    assert_close(decode_random(content, 9, "x", draws), decode_random(upright, 9, "x", draws), 2)
+    assert_close(decode_image(content, 9, "x"), decode_image(upright, 9, "x"), 2)
+    assert np.array_equal(decode_image(content, 27, "x"), decode_image(upright, 27, "x"))
+    assert_close(decode_image(content, 9, "x", draws), decode_image(upright, 9, "x", draws), 2)
     for exif_bytes in (b"II*\0\x08\0\0\0\xff\xff" + b"\x12\x01\x03\0" * 3, b"no TIFF at all"):
         broken = file_of(pixels(40, 27), kind, exif=b"Exif\0\0" + exif_bytes)
-        assert decode_centre(broken, 9, "x").shape == (3, 9, 9), "the pixels are whole"
+        assert decode_image(broken, 9, "x").shape == (3, 9, 9), "the pixels are whole"
 
 
 @pytest.mark.parametrize("turn", [1, 3, 6])
@@ -184,8 +184,8 @@ def test_a_large_jpeg_is_decoded_at_a_lower_scale_and_hardly_differs(
     exif[0x0112] = turn
     content = file_of(pixels(1003, 767), "JPEG", quality=95, exif=exif)
     ways: list[Callable[[], NDArray[np.uint8]]] = [
-        lambda: decode_centre(content, 40, "x"),
-        lambda: decode_random(content, 25, "x", (0.4, 0.6, 0.7, 0.2)),
+        lambda: decode_image(content, 40, "x"),
+        lambda: decode_image(content, 25, "x", (0.4, 0.6, 0.7, 0.2)),
     ]
     fast = [way() for way in ways]
     monkeypatch.setattr(decode, "_OVERSAMPLING", 10**6)
@@ -228,7 +228,7 @@ def test_broken_content_is_refused_in_one_line(content: bytes, reason: str) -> N
         warnings.simplefilter("always")
         before = list(warnings.filters)
         with pytest.raises(BrokenImage, match=rf"^shelf/cat.jpg cannot be decoded: .*({reason})") as caught:
-            decode_centre(content, 8, "shelf/cat.jpg")
+            decode_image(content, 8, "shelf/cat.jpg")
         assert warnings.filters == before
     assert not heard
     assert "\n" not in str(caught.value)
@@ -239,7 +239,7 @@ def test_broken_content_is_refused_in_one_line(content: bytes, reason: str) -> N
 
 def reason_against(content: bytes) -> str | None:
     try:
-        assert decode_centre(content, 8, "x").shape == (3, 8, 8)
+        assert decode_image(content, 8, "x").shape == (3, 8, 8)
     except BrokenImage as error:
         return error.reason
     return None
@@ -259,13 +259,13 @@ def test_any_bytes_give_an_image_or_a_reason(content: bytes, data: st.DataObject
 @given(st.integers(0, len(WHOLE) - 1))
 def test_no_part_of_a_jpeg_passes_for_the_whole(length: int) -> None:
     with pytest.raises(BrokenImage):
-        decode_centre(WHOLE[:length], 8, "x")
+        decode_image(WHOLE[:length], 8, "x")
 
 
 def test_threads_leave_the_filters_as_they_were() -> None:
     before = list(warnings.filters)
     with ThreadPoolExecutor(4) as threads:
-        images = list(threads.map(lambda _: decode_centre(WHOLE, 8, "x"), range(200)))
+        images = list(threads.map(lambda _: decode_image(WHOLE, 8, "x"), range(200)))
     assert all(np.array_equal(image, images[0]) for image in images)
     assert warnings.filters == before
 
@@ -282,8 +282,8 @@ def test_dimensions_come_from_the_header_alone() -> None:
     [
         (lambda: crop_box(4, 4, [0.1, 0.2, 0.3]), r"draws must be four numbers in \[0, 1\), got \[0.1, 0.2, 0.3\]"),
         (lambda: crop_box(4, 4, [0.1, 0.2, 0.3, 1.0]), "draws must be four numbers"),
-        (lambda: decode_random(PNG, 4, "x", [0.1] * 5), "draws must be four numbers"),
-        (lambda: decode_centre(PNG, 0, "x"), "size must be a whole number of at least 1, got 0"),
+        (lambda: decode_image(PNG, 4, "x", [0.1] * 5), "draws must be four numbers"),
+        (lambda: decode_image(PNG, 0, "x"), "size must be a whole number of at least 1, got 0"),
     ],
 )
 def test_bad_requests_are_refused_in_one_line(make: Callable[[], object], complaint: str) -> None:

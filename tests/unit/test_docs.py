@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from prequential import cli
-from prequential.data import ArraySequence
+from prequential.data.sequence import ArraySequence
 from prequential.data.sources import SOURCES
 from prequential.data.sources.mnist import mnist
 from prequential.data.sources.request import Request

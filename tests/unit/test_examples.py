@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from prequential.data.sources import rgb_mnist
+from prequential.data.sources import mnist
 
 from .test_docs import ROOT, imported
 
@@ -28,7 +28,7 @@ def test_your_model_is_thirty_lines_and_the_wide_one_explains_more() -> None:
 def test_feature_selection_compares_and_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    monkeypatch.setattr(rgb_mnist, "NUM_HELDOUT", 64)
+    monkeypatch.setattr(mnist, "NUM_HELDOUT", 64)
     example = imported(ROOT / "examples" / "feature_selection.py")
     monkeypatch.setitem(example.METHODS, "erm", replace(example.METHODS["erm"], epochs=1))
     arguments = ["--examples", "96", "--seeds", "0", "1", "--jobs", "1", "--out", str(tmp_path)]

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import prequential as pq
-from prequential.data import from_arrays
+from prequential.data.arrays import from_arrays
 from prequential.errors import PreqError, PreqWarning
 from prequential.runs.record import ARRAYS, Record
 

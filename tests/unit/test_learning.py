@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import prequential as pq
-from prequential.data import ArraySequence
+from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError
 from prequential.learn import classes, functional
 from prequential.learn.environment import environment, fastest_num_threads, find_device, num_threads

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import prequential as pq
-from prequential.data import ArraySequence, from_arrays
+from prequential.data.arrays import from_arrays
+from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError
 from prequential.learn.estimate import cost_per_example
 from prequential.learn.learner import Learner

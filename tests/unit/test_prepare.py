@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prequential as pq
-from prequential.data import from_arrays, load
+from prequential.data.arrays import from_arrays
 from prequential.data.digest import BLOCK_ROWS
 from prequential.data.mapped import open_prepared
 from prequential.data.prepare import Writer, prepare
 from prequential.data.sequence import ArraySequence, DataSequence
+from prequential.data.sources import load
 from prequential.errors import PreqError
 from prequential.testing import check_data
 

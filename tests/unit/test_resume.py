@@ -20,7 +20,7 @@ from torch import nn
 import prequential as pq
 from prequential import files
 from prequential.cli import main
-from prequential.data import ArraySequence
+from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.learn.environment import environment
 from prequential.lock import DirectoryLock

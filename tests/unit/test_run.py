@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import prequential as pq
-from prequential.data import from_arrays
+from prequential.data.arrays import from_arrays
 from prequential.errors import PreqError
 from prequential.events import Calibrate, Event, Predict, Train
 from prequential.methods import MethodDefaults

@@ -15,10 +15,10 @@ import pytest
 from PIL import Image
 
 import prequential as pq
-from prequential.data import ArraySequence, load
 from prequential.data.images import ImageFiles
 from prequential.data.optional import capabilities
-from prequential.data.sources import SOURCES, find_source
+from prequential.data.sequence import ArraySequence
+from prequential.data.sources import SOURCES, find_source, load
 from prequential.data.sources.cifar import HUNDRED, TEN, Layout
 from prequential.errors import PreqError, PreqWarning
 from prequential.testing import check_data

@@ -12,7 +12,8 @@ from hypothesis.extra import numpy as arrays
 from PIL import Image
 
 import prequential as pq
-from prequential.data import from_arrays, load
+from prequential.data.arrays import from_arrays
+from prequential.data.sources import load
 from prequential.data.sources.tables import numbered, standardised
 from prequential.errors import PreqError
 from prequential.testing import check_data

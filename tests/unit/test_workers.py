@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prequential.data.decode import decode_random
+from prequential.data.decode import decode_image
 from prequential.data.views import ImageView
 from prequential.data.workers import DecodePool
 from prequential.errors import PreqError
@@ -59,7 +59,7 @@ def test_the_pixels_are_the_same_for_any_number_of_workers_and_order_of_taking(f
     assert np.array_equal(pool.submit([odd]).result()[0][0], expected[1][1]), "numbers of NumPy will do"
     draws = uniforms(7, np.arange(4) + 4 * 6).tolist()
     view = batches[1][1]
-    assert np.array_equal(expected[1][1], decode_random(Path(view.path).read_bytes(), 16, "x", draws))
+    assert np.array_equal(expected[1][1], decode_image(Path(view.path).read_bytes(), 16, "x", draws))
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])

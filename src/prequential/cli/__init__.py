@@ -1,16 +1,16 @@
 """The command `preq`: parse, call, print. No logic lives here."""
 
+import codecs
 import errno
 import importlib
+import io
 import os
 import sys
 import warnings
 from collections.abc import Callable
 from textwrap import fill
-from typing import TextIO
 
 from prequential import __version__
-from prequential.cli.letters import spell_plainly
 from prequential.errors import PreqError, PreqWarning, unknown_name
 
 COMMANDS = {
@@ -48,6 +48,8 @@ start here:
   preq COMMAND --help                         every setting, with its default
 """
 
+PLAIN = {"−": "-", "–": "-", "·": "|", "±": "+-", "∞": "inf", "…": "...", "│": "|", "─": "-", "█": "#"}
+"""What stands for letters of ours where they cannot be written."""
 EXIT_MISTAKE, EXIT_DIVERGED, EXIT_INTERRUPTED = 2, 3, 130
 
 
@@ -55,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit status is 0, 2 (a mistake), 3 (diverged) or 128 + the signal that stopped it."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read once, when torch is loaded
     arguments = sys.argv[1:] if arguments is None else arguments
-    spell_plainly()
+    _spell_plainly()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -64,14 +66,11 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.flush()
             return status
     except PreqError as error:
-        print(f"preq: {error}", file=sys.stderr)
-        return EXIT_MISTAKE
+        return _mistake(error)
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        print(f"preq: preq {arguments[0]} needs torch, which is not installed here; reading runs works without",
-              file=sys.stderr)  # fmt: skip
-        return EXIT_MISTAKE
+        return _mistake(f"preq {arguments[0]} needs torch, which is not installed here; reading runs works without")
     except KeyboardInterrupt:
         print("preq: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -82,19 +81,16 @@ def main(arguments: list[str] | None = None) -> int:
         if error.errno != errno.ENOSPC or error.filename is not None:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"preq: standard output cannot be written: {error.strerror}", file=sys.stderr)
-        return EXIT_MISTAKE
+        return _mistake(f"standard output cannot be written: {error.strerror}")
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"preq: note: {message}", file=sys.stderr)
+
+
+def _mistake(text: object) -> int:
+    print(f"preq: {text}", file=sys.stderr)
+    return EXIT_MISTAKE
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -110,3 +106,17 @@ def _dispatch(arguments: list[str]) -> int:
     module = importlib.import_module(f"prequential.cli.{_HOMES.get(command, command)}")
     main_of_command: Callable[[list[str]], int] = getattr(module, f"main_{command}")
     return main_of_command(rest)
+
+
+def _spell_plainly() -> None:
+    """Let standard output write what its encoding lacks as something near it, or as "?": never fail over a letter."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error("plain", _plain)
+        sys.stdout.reconfigure(errors="plain")
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    letters = error.object[error.start : error.end]
+    return "".join(PLAIN.get(letter, "?") for letter in letters), error.end

@@ -9,11 +9,12 @@ import numpy as np
 import tyro
 
 from prequential.cli.job import JobFlags, job_from
-from prequential.cli.parse import UNSET, JsonFlag, PathText, Word, default, flag_group, parse
+from prequential.cli.parse import JsonFlag, PathText, flag_group, parse
 from prequential.cli.settings import parse_settings
-from prequential.cli.source import SourceFlags
+from prequential.cli.source import SourceFlags, reload
 from prequential.errors import PreqError
-from prequential.files import write_atomically, writing
+from prequential.files import reading, write_atomically, writing
+from prequential.settings import setting
 
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
@@ -33,9 +34,9 @@ class Encode(JobFlags, JsonFlag):
 class OwnFlags:
     """Code of the user's own, which is never imported because a file names it."""
 
-    model: Annotated[Word, UNSET] = None
+    model: str | None = None
     """The model, where it is your own: no code is imported because a file names it."""
-    method: Annotated[Word, UNSET] = None
+    method: str | None = None
     """The method, where it is your own, as file.py:Class."""
 
 
@@ -43,11 +44,11 @@ class OwnFlags:
 class DecodedFlags(SourceFlags):
     """The inputs."""
 
-    data: Annotated[Word, UNSET] = None
+    data: str | None = None
     """The data set whose inputs were encoded; its labels are not looked at."""
-    inputs: Annotated[PathText, UNSET] = None
+    inputs: PathText = None
     """Or the inputs themselves, a .npy file in sequence order."""
-    original_order: Annotated[bool, UNSET] = False
+    original_order: bool = False
     """Write the labels in the publisher's order instead of the sequence's (of those that were coded)."""
 
 
@@ -59,7 +60,7 @@ class Decode(DecodedFlags, OwnFlags):
     """What preq encode wrote."""
     output: Output
     """Where the labels go, a .npy file."""
-    device: Annotated[Word, default("the encoder's")] = None
+    device: str | None = setting(None, hint="the encoder's")
     """Where to decode."""
 
 
@@ -86,7 +87,8 @@ def main_decode(arguments: list[str]) -> int:
         raise PreqError("decoding needs the inputs; give either --data NAME or --inputs FILE.npy")
     if flags.inputs is not None and flags.original_order:
         raise PreqError("--original-order needs --data: a file of inputs in sequence order knows no other")
-    content = _read(Path(flags.bitstream))
+    with reading(Path(flags.bitstream)):
+        content = Path(flags.bitstream).read_bytes()
     from prequential.cli.show import ProgressBar
     from prequential.coding.container import Container
     from prequential.coding.header import checked
@@ -109,21 +111,17 @@ def main_decode(arguments: list[str]) -> int:
 
 
 def _inputs(flags: Decode, header: dict[str, Any]) -> "LoadedSequence":
-    from prequential.data import from_arrays, load
+    from prequential.data.arrays import from_arrays
 
     if flags.inputs is not None:
         try:
-            with Path(flags.inputs).open("rb") as file:
-                if file.read(6) != b"\x93NUMPY":
-                    raise ValueError("it does not begin as one")
-            mapped = np.load(flags.inputs, allow_pickle=False, mmap_mode="r")
+            mapped = np.lib.format.open_memmap(flags.inputs, mode="r")
         except Exception as error:  # a foreign file fails in many ways
             raise PreqError(f"{flags.inputs} cannot be read as .npy: {str(error).splitlines()[0]}") from None
         return from_arrays(np.array(mapped), None)
     assert flags.data is not None
-    order = header["seeds"].get("order_seed")
-    options = flags.options() | ({"order": "given"} if order is None else {"order_seed": order})
-    return load(flags.data, **options).take(header["length"])
+    source = {"name": flags.data, **flags.asked()}
+    return reload(source, header["seeds"].get("order_seed"), flags.data_dir).take(header["length"])
 
 
 def sizes_of(content: bytes, output: Path | None) -> dict[str, object]:
@@ -164,10 +162,3 @@ def _new_file(name: str) -> Path:
         path.touch()
         path.unlink()
     return path
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise PreqError(f"{path} cannot be read: {error.strerror}") from None

@@ -3,12 +3,10 @@
 import json
 import sys
 from dataclasses import dataclass
-from typing import Annotated
 
-import tyro
 from rich.console import Console
 
-from prequential.cli.parse import UNSET, PathText, Whole, parse
+from prequential.cli.parse import JsonFlag, PathText, Runs, parse
 from prequential.errors import PreqError, require_count
 from prequential.report.comparison import TOP, compare
 from prequential.report.runs import Needs, RunSet
@@ -17,7 +15,7 @@ from prequential.report.table import write_csv
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareFlags:
+class CompareFlags(JsonFlag):
     """Compare runs by the length of their codes: which explains the data best, by how much, from where on, how surely.
 
     `preq compare runs/lenet runs/mlp2`
@@ -34,16 +32,14 @@ class CompareFlags:
     - saved on: 1 − codelength / codelength of a code that looks at labels alone
     """
 
-    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")]
+    runs: Runs
     """Runs, folders of runs, or sweeps; all on the same data in the same order."""
-    prefix: Annotated[bool, UNSET] = False
+    prefix: bool = False
     """Compare only the labels that every run has coded, unfinished runs too."""
-    top: Whole = TOP
+    top: int = TOP
     """Settings to print."""
-    csv: Annotated[PathText, UNSET] = None
+    csv: PathText = None
     """Write every setting into this file, a row each."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
 def main_compare(arguments: list[str]) -> int:

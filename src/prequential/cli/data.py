@@ -8,11 +8,12 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from prequential.cli.parse import Count, default, parse
+from prequential.cli.parse import parse
 from prequential.cli.source import PlaceFlags, SourceFlags
+from prequential.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +30,7 @@ class Prepare(SourceFlags):
     """A data set (see preq data), or your own: folder:PATH, csv:PATH, npz:PATH, hf:NAME."""
     to: Annotated[str, tyro.conf.arg(metavar="DIR")]
     """The directory to fill; read it with prepared:DIR."""
-    length: Annotated[Count, default("all")] = None
+    length: int | None = setting(None, hint="all")
     """Take the first N examples of the ordered whole."""
 
 
@@ -63,16 +64,17 @@ def main_data(arguments: list[str]) -> int:
 
 def _prepare(arguments: list[str]) -> int:
     flags = parse(Prepare, "data prepare", arguments)
+    from prequential.cli.show import LiveLine
     from prequential.data.prepare import prepare
-    from prequential.data.sources import load, open_source
+    from prequential.data.sources import open_source
 
-    data = open_source(flags.data, **flags.options())
-    if flags.length is not None:
-        if flags.skip_broken:  # the first N that can be read, as preq run counts them
-            data = load(flags.data, **flags.options())
-        data = data.take(flags.length)
+    if flags.length is None:
+        data = open_source(flags.data, flags.order, flags.order_seed, flags.data_dir, flags.asked())
+    else:  # the first N that can be read, as preq run counts them
+        data = flags.load(flags.data, flags.length)
     begin = time.monotonic()
-    with _bar() as bar:
+    said = TextColumn("{task.fields[said]}")
+    with LiveLine(BarColumn(24), said, TimeRemainingColumn(), TextColumn("left")) as bar:
         task = bar.add_task("prepare", total=None, said="")
 
         def show(done: int, total: int, skipped: int) -> None:
@@ -91,10 +93,3 @@ def _prepare(arguments: list[str]) -> int:
     if data.training_view:
         print("training then sees whole images; --augment resized-crop makes it see random parts of them")
     return 0
-
-
-def _bar() -> Progress:
-    """A live line on standard error, if that is a terminal."""
-    console = Console(stderr=True)
-    columns = (BarColumn(24), TextColumn("{task.fields[said]}"), TimeRemainingColumn(), TextColumn("left"))
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

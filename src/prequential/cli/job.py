@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from prequential.cli.parse import Count, Number, Text, Whole, default, flag_group
+from prequential.cli.parse import flag_group
 from prequential.cli.settings import SettingFlags
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
@@ -13,6 +13,7 @@ from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
 from prequential.presets import find_preset
+from prequential.settings import setting
 
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
@@ -24,9 +25,9 @@ class ModelFlags:
 
     model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
     """A model (see preq models), or your own as package.module:factory or file.py:factory."""
-    width: Annotated[Number, default(1.0)] = None
+    width: float | None = setting(None, hint="1.0")
     """Scale the model's layers."""
-    seed: Whole = 0
+    seed: int = 0
     """Initialisation, dropout, augmentation, perturbation."""
 
 
@@ -36,7 +37,7 @@ class DataFlags(SourceFlags):
 
     data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
     """A data set (see preq data), or your own: folder:PATH, csv:PATH, npz:PATH, hf:NAME, prepared:DIR."""
-    length: Annotated[Count, default("all")] = None
+    length: int | None = setting(None, hint="all")
     """Take the first N examples of the ordered whole."""
 
 
@@ -44,13 +45,13 @@ class DataFlags(SourceFlags):
 class MachineFlags:
     """What computes."""
 
-    device: Text = "cpu"
+    device: str = "cpu"
     """cpu, cuda, cuda:1, ..."""
-    engine: Text = "auto"
+    engine: str = "auto"
     """eager, graph (steps recorded once and replayed), or auto: graph on a GPU."""
-    precision: Text = "auto"
+    precision: str = "auto"
     """fp32, bf16 (networks compute in bfloat16), or auto: bf16 for the graph engine on a GPU."""
-    threads: Text = "auto"
+    threads: str = "auto"
     """CPU threads; auto measures which number is fastest."""
 
     @property

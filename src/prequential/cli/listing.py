@@ -7,21 +7,19 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from prequential.cli.parse import UNSET, Real, Word, parse
+from prequential.cli.parse import parse
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
 from prequential.presets import PRESETS, Preset, find_preset
-
-MetaWord = Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFlags(SourceFlags):
     """List the models, with their parameters and FLOPs for a data set."""
 
-    data: MetaWord = "mnist"
+    data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")] = "mnist"
     """A data set (see preq data); its shape and classes decide the sizes."""
-    width: Real = 1.0
+    width: float = 1.0
     """Scale the models' layers."""
 
 
@@ -31,7 +29,7 @@ class PresetFlags:
 
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")] = ""
     """Show only this one, with all its settings."""
-    data: Annotated[Word, UNSET] = None
+    data: str | None = None
     """Only what fits this data set."""
 
 

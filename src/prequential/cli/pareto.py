@@ -13,7 +13,7 @@ import tyro
 from rich.console import Console
 
 from prequential.catalogue import short_names
-from prequential.cli.parse import UNSET, PathText, parse
+from prequential.cli.parse import JsonFlag, PathText, Runs, parse
 from prequential.errors import PreqError
 from prequential.report.names import main_settings, printable
 from prequential.report.pareto import Front, place, shown_of
@@ -25,24 +25,20 @@ from prequential.report.text import counted, number, percentage
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParetoFlags:
+class ParetoFlags(JsonFlag):
     """Show what runs reached for what they cost: codelength against FLOPs, and the runs that no other beats in both.
 
     `preq pareto sweeps/a sweeps/b -o pareto.png`
     """
 
-    directories: Annotated[
-        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="DIR...", help_behavior_hint="")
-    ]
+    directories: Runs
     """Runs, folders of runs, or sweeps; all on the same data."""
-    heldout: Annotated[bool, UNSET] = False
+    heldout: bool = False
     """Also the held-out error, with a front of its own; ERM has only that."""
     output: Annotated[PathText, tyro.conf.arg(aliases=("-o",), help_behavior_hint="")] = None
     """Draw the picture into this file (png, svg or pdf)."""
-    csv: Annotated[PathText, UNSET] = None
+    csv: PathText = None
     """Write every run into this file, a row each."""
-    json: Annotated[bool, UNSET] = False
-    """Print one JSON object and nothing else."""
 
 
 def main_pareto(arguments: list[str]) -> int:

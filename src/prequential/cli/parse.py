@@ -12,7 +12,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, make_dataclass
 from functools import partial
 from typing import Annotated, Any, TypeVar, dataclass_transform, get_type_hints
 
@@ -20,7 +20,7 @@ import tyro
 from tyro.constructors import PrimitiveConstructorSpec
 
 from prequential.errors import PreqError
-from prequential.settings import meanings
+from prequential.settings import Described, described, meanings
 
 Parsed = TypeVar("Parsed")
 DESCRIPTION = "DESCRIPTION"
@@ -62,17 +62,17 @@ def _positions(texts: list[str]) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-Whole = Annotated[int, _type(partial(_number, int), "N")]
-Real = Annotated[float, _type(partial(_number, float), "X")]
-Text = Annotated[str, _type("".join, "NAME")]
-Count = Annotated[int | None, _type(partial(_number, int), "N")]
-Number = Annotated[float | None, _type(partial(_number, float), "X")]
 Word = Annotated[str | None, _type("".join, "NAME")]
 PathText = Annotated[str | None, _type("".join, "PATH")]
-Positions = Annotated[tuple[int, ...] | None, _type(_positions, "N ...")]
-Words = Annotated[tuple[str, ...] | None, _type(tuple, "NAME ...")]
-TYPES = {int: Count, float: Number, str: Word, tuple[int, ...]: Positions, tuple[str, ...]: Words}
-"""What a flag of a setting of that type is parsed as; it is None where it is not given."""
+Runs = Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")]
+TYPES: dict[Any, Any] = {
+    int: Annotated[int | None, _type(partial(_number, int), "N")],
+    float: Annotated[float | None, _type(partial(_number, float), "X")],
+    str: Word,
+    tuple[int, ...]: Annotated[tuple[int, ...] | None, _type(_positions, "N ...")],
+    tuple[str, ...]: Annotated[tuple[str, ...] | None, _type(tuple, "NAME ...")],
+}
+"""What a flag of that type is parsed as; it may be None, where it is not given."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -103,7 +103,7 @@ UNSET = tyro.conf.arg(help_behavior_hint="")
 class JsonFlag:
     """For programs that read what a command prints."""
 
-    json: Annotated[bool, UNSET] = False
+    json: bool = False
     """Print one JSON object and nothing else."""
 
 
@@ -143,7 +143,7 @@ def parse(
     except SystemExit as stop:
         if not stop.code:
             usage, _, rest = shown.text().partition("\n")
-            text = described(kind.__doc__ or "", width := shutil.get_terminal_size().columns)
+            text = help_top(kind.__doc__ or "", width := shutil.get_terminal_size().columns)
             print(_fill(usage, width, later="  "), rest.replace(DESCRIPTION, text), sep="\n", end="", flush=True)
             raise
         raise PreqError(one_line(mistake.getvalue(), command)) from None
@@ -158,42 +158,47 @@ def parse(
 def _grouped(kind: type, generated: Mapping[str, Sequence[Generated]]) -> type:
     """The flags of a class as tyro takes them in groups: a class of classes, one for each heading."""
     hints, help_of = get_type_hints(kind, include_extras=True), meanings(kind)
-    left = {each.name: each for each in fields(kind) if each.name != GIVEN}
+    left = {name: each for name, each in described(kind).items() if name != GIVEN}
     groups: dict[str, list[Generated]] = {group: [] for group in GROUPS}
+    group = ""
     for owner in kind.__mro__:
+        group = vars(owner).get("GROUP", group)  # plain settings stand where the flags do that take them in
         for name in [name for name in vars(owner).get("__annotations__", {}) if name in left]:
-            group = vars(owner).get("GROUP", "")
-            told = tyro.conf.arg(help=help_of.get(name))
-            groups[group].append((name, Annotated[hints[name], told], left.pop(name).default))
+            each, told = left.pop(name), tyro.conf.arg(help=help_of.get(name))
+            groups[group].append((name, Annotated[_typed(hints[name], each), told], each.default))
     for group, more in generated.items():
         groups[group] += more
-    return make_dataclass(
-        kind.__name__,
-        [
-            (f"group_{group}", Annotated[_flags_class(those), tyro.conf.arg(name=group, help="")])
-            for group, those in groups.items()
-            if those
-        ],
-    )
+    made = [
+        (f"group_{group}", Annotated[_flags_class(those), tyro.conf.arg(name=group, help="")])
+        for group, those in groups.items()
+        if those
+    ]
+    return make_dataclass(kind.__name__, made)
+
+
+def _typed(hint: Any, setting: Described) -> Any:
+    """The type of a flag as tyro takes it: a plain one gets a parser, and a default that is nothing is not told."""
+    metadata = getattr(hint, "__metadata__", ())
+    if any(isinstance(each, type(UNSET)) for each in metadata):
+        return hint
+    kind = hint if metadata else TYPES.get(setting.kind, hint)
+    if setting.terms.hint:
+        return Annotated[kind, default(setting.terms.hint)]
+    return Annotated[kind, UNSET] if setting.default is None or setting.default is False else kind
 
 
 def _flags_class(those: Sequence[Generated]) -> Any:
     """A class with these flags, whose names are not prefixed by that of their group."""
-    return make_dataclass(
-        "Flags",
-        [
-            (name, Annotated[hint, tyro.conf.OmitArgPrefixes], field(default=default))
-            for name, hint, default in those  # a default that is missing makes a flag that is required
-        ],
-        kw_only=True,
-    )
+    # a default that is missing makes a flag that is required
+    flags = [(name, Annotated[hint, tyro.conf.OmitArgPrefixes], field(default=value)) for name, hint, value in those]
+    return make_dataclass("Flags", flags, kw_only=True)
 
 
-def described(text: str, width: int) -> str:
+def help_top(text: str, width: int) -> str:
     """A docstring as the top of a help text: as wide as the terminal, lists and examples indented.
 
     Example:
-        >>> print(described("Compare runs.\\n\\n`preq compare runs`\\n\\nRuns must be\\n    of the same data.", 24))
+        >>> print(help_top("Compare runs.\\n\\n`preq compare runs`\\n\\nRuns must be\\n    of the same data.", 24))
         Compare runs.
         <BLANKLINE>
           preq compare runs

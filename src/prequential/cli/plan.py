@@ -5,10 +5,11 @@ from dataclasses import asdict, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import tyro
 
 from prequential.cli.job import MachineFlags, data_name
-from prequential.cli.parse import UNSET, Count, JsonFlag, Real, Whole, Word, default, flag_group
+from prequential.cli.parse import UNSET, JsonFlag, Word, flag_group
 from prequential.cli.settings import SettingFlags, parse_settings
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError, require_count
@@ -16,6 +17,7 @@ from prequential.events import Calibrate, Event, Predict, Train
 from prequential.learn.recipe import Recipe
 from prequential.plan import Plan
 from prequential.presets import find_preset
+from prequential.settings import setting
 
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
@@ -29,7 +31,7 @@ class PlanDataFlags(SourceFlags):
     """The data set; its length is taken unless --length is given."""
     data_by_flag: Annotated[Word, tyro.conf.arg(name="data"), UNSET] = None
     """The same as DATA."""
-    length: Annotated[Count, default("60000, or the data's")] = None
+    length: int | None = setting(None, hint="60000, or the data's")
     """Labels in the sequence."""
 
 
@@ -41,7 +43,7 @@ class PlanModelFlags:
     """The model whose cost is estimated."""
     model_by_flag: Annotated[Word, tyro.conf.arg(name="model"), UNSET] = None
     """The same as MODEL."""
-    width: Real = 1.0
+    width: float = 1.0
     """Scale the model's layers."""
 
 
@@ -55,9 +57,9 @@ class PlanFlags(PlanDataFlags, PlanModelFlags, SettingFlags, MachineFlags, JsonF
     `preq plan mnist lenet`
     """
 
-    events: Whole = 12
+    events: int = 12
     """How many events to list."""
-    heldout: Annotated[bool, UNSET] = False
+    heldout: bool = False
     """Include the closing stage and the evaluation on held-out data."""
 
 
@@ -134,14 +136,8 @@ def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) 
     with num_threads(find_num_threads(flags.num_threads, session.learner)):
         found = estimate(plan, session.learner)
     flops: dict[str, Any] = found.flops or {"code": None, "heldout": 0.0}
-    return {
-        "flops": flops["code"],
-        "heldout_flops": flops["heldout"],
-        "seconds": found.seconds,
-        "train_step_seconds": found.train_step_seconds,
-        "batch_size": found.batch_size,
-        "device": flags.device,
-    }
+    counted = {"flops": flops["code"], "heldout_flops": flops["heldout"], "device": flags.device}
+    return asdict(found) | counted
 
 
 def _duration(seconds: float) -> str:
@@ -162,7 +158,6 @@ def describe(event: Event) -> str:
     """An event on one line.
 
     Example:
-        >>> import numpy as np
         >>> describe(Train(np.array([0, 1, 2, 7])))
         'Train      4 examples: 0–2, 7'
     """
@@ -170,12 +165,7 @@ def describe(event: Event) -> str:
         return f"Predict    labels {event.start}–{event.stop - 1}{' uniformly' if event.uniform else ''}"
     if not isinstance(event, Calibrate | Train):
         return repr(event)
-    runs: list[list[int]] = []
-    for index in event.indices.tolist():
-        if runs and index == runs[-1][1] + 1:
-            runs[-1][1] = index
-        else:
-            runs.append([index, index])
-    texts = [f"{first}–{last}" if last > first else f"{first}" for first, last in runs]
+    runs = np.split(event.indices, np.flatnonzero(np.diff(event.indices) != 1) + 1)
+    texts = [f"{run[0]}–{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs if len(run)]
     shown = ", ".join(texts[:6]) + (", …" if len(texts) > 6 else "")
     return f"{type(event).__name__:<10} {len(event.indices)} examples: {shown}"

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import tyro
 
-from prequential.cli.parse import UNSET, Count, PathText, Word, parse
+from prequential.cli.parse import PathText, Runs, parse
 from prequential.errors import PreqError
 from prequential.report.plots import KINDS, plot
 from prequential.report.plots.draw import USED_BY
+from prequential.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,23 +29,21 @@ class PlotFlags:
 
     kind: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="KIND", help_behavior_hint="")]
     """regret, loss, error, curve, calibration, replay or pareto."""
-    runs: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")]
+    runs: Runs
     """Runs or folders of runs; runs that differ only in the seed become one line with a band."""
     output: Annotated[PathText, tyro.conf.arg(aliases=("-o",), help_behavior_hint="(required)")] = None
     """The picture; its name ends in .png, .svg or .pdf."""
     reference: Annotated[PathText, tyro.conf.arg(help_behavior_hint="(default: the shortest code)")] = None
     """For regret: the run to compare with, the name of a line, or uniform, frequencies, previous."""
-    axis: Annotated[Word, tyro.conf.arg(help_behavior_hint="(default: log; for a stream in its order linear)")] = None
+    axis: str | None = setting(None, hint="log; for a stream in its order linear")
     """How positions are spaced: log or linear."""
-    window: Annotated[Count, tyro.conf.arg(help_behavior_hint="(default: grows with the position, or length / 50)")] = (
-        None
-    )
+    window: int | None = setting(None, hint="grows with the position, or length / 50")
     """Labels over which loss or error rate is averaged."""
-    each_seed: Annotated[bool, UNSET] = False
+    each_seed: bool = False
     """A line for each run, no means over seeds."""
-    heldout: Annotated[bool, UNSET] = False
+    heldout: bool = False
     """For pareto: also the held-out error."""
-    prefix: Annotated[bool, UNSET] = False
+    prefix: bool = False
     """Draw only the labels that every run has coded, unfinished runs too."""
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from prequential.cli.parse import UNSET, PathText, parse
+from prequential.cli.parse import PathText, Runs, parse
 from prequential.errors import PreqError
 from prequential.report.page import write_report
 
@@ -20,13 +20,11 @@ class ReportFlags:
     `preq report runs/lenet runs/mlp2 sweeps/a -o report.html`
     """
 
-    directories: Annotated[
-        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")
-    ]
+    directories: Runs
     """Runs, folders of runs, or sweeps, on the same data in one order. In folders, unfinished runs are left out."""
     output: Annotated[PathText, tyro.conf.arg(aliases=("-o",), help_behavior_hint="(default: report.html)")] = None
     """The page to write; a file of that name is replaced."""
-    prefix: Annotated[bool, UNSET] = False
+    prefix: bool = False
     """Compare only the labels that every run has coded, and take unfinished runs too."""
 
 

@@ -5,15 +5,16 @@ import math
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import JobFlags, job_from
-from prequential.cli.parse import UNSET, JsonFlag, PathText, Real, Word, default, flag_group
+from prequential.cli.parse import JsonFlag, PathText, flag_group
 from prequential.cli.settings import parse_settings
 from prequential.errors import PreqError, unknown_name
+from prequential.learn.execution import Execution
 from prequential.report.curve import plot_curve, require_picture_path
 from prequential.runs.record import Record, require_no_run
+from prequential.settings import setting
 from prequential.trackers import track, tracker_names
 
 
@@ -21,9 +22,9 @@ from prequential.trackers import track, tracker_names
 class RunMachineFlags:
     """How one run is computed."""
 
-    deterministic: Annotated[bool, UNSET] = False
+    deterministic: bool = False
     """Make a GPU give the same bits each time, so that preq verify can prove the run. A CPU always does."""
-    compile: Annotated[Word, default("auto")] = None
+    compile: str | None = setting(None, hint="auto")
     """Fuse the network's kernels, which takes half a minute: yes, no, or auto: for long runs on a GPU."""
 
 
@@ -32,18 +33,23 @@ class Run(JobFlags, RunMachineFlags, JsonFlag):
     """Learn a data set from front to back, predicting each label before learning from it, and print the
     description length of the labels given the inputs. `preq run mnist lenet` needs no flag."""
 
-    out: Annotated[PathText, UNSET] = None
+    out: PathText = None
     """Keep the record, and checkpoints on the way, in this directory."""
-    name: Annotated[Word, default("the directory's")] = None
+    name: str | None = setting(None, hint="the directory's")
     """What tables, plots and reports call the run."""
-    resume: Annotated[bool, UNSET] = False
+    resume: bool = False
     """Go on with the run in --out from its last checkpoint, or begin it; a finished one is printed at once."""
-    checkpoint_seconds: Real = 60.0
+    checkpoint_seconds: float = 60.0
     """How often the state is saved into --out."""
-    track: Annotated[Word, UNSET] = None
+    track: str | None = None
     """Tell a tracker how it goes: tensorboard, wandb or mlflow, or several with commas between; needs --out."""
-    picture: Annotated[PathText, UNSET] = None
+    picture: PathText = None
     """Draw the codelength curve into this file (png, svg or pdf)."""
+
+    @property
+    def execution(self) -> Execution:
+        """With what a single run can ask for."""
+        return replace(super().execution, deterministic=self.deterministic, compiled=_compiled(self.compile))
 
 
 def main_run(arguments: list[str]) -> int:
@@ -66,17 +72,13 @@ def main_run(arguments: list[str]) -> int:
     from prequential.runs.run import Interrupted, run
 
     data = job.load()
-    arguments_of_run = job.arguments()
-    arguments_of_run["execution"] = replace(
-        arguments_of_run["execution"], deterministic=flags.deterministic, compiled=_compiled(flags.compile)
-    )
     signal_number = 0
     with ProgressBar(job.method, len(data), plan_seed=flags.plan_seed) as bar:
         try:
             record = run(
                 flags.model,
                 data,
-                **arguments_of_run,
+                **job.arguments(),
                 out=flags.out,
                 name=flags.name,
                 resume=flags.resume,

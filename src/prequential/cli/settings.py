@@ -1,5 +1,6 @@
 """Flags of methods and recipe, made from their settings, and the way from flags to a method and a recipe."""
 
+import argparse
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -8,7 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from prequential.cli.parse import TYPES, UNSET, Generated, Parsed, Text, Whole, default, flag_group, parse
+from prequential.cli.parse import TYPES, UNSET, Generated, Parsed, default, flag_group, parse
 from prequential.errors import PreqError
 from prequential.learn.recipe import Recipe
 from prequential.methods import METHODS, Method
@@ -131,10 +132,10 @@ def given_settings(given: Mapping[str, Any], owner: Any, flags: Mapping[str, Set
 class SettingFlags:
     """What decides a plan and training: a method, a preset, and what was given of their settings."""
 
-    method: Annotated[Text, tyro.conf.arg(help=f"{_METHODS}, or your own as {OWN}.")] = DEFAULT
-    preset: Text = "default"
+    method: Annotated[str, tyro.conf.arg(metavar="NAME", help=f"{_METHODS}, or your own as {OWN}.")] = DEFAULT
+    preset: str = "default"
     """Settings that belong together (see preq presets). They go before the defaults named here, flags before both."""
-    plan_seed: Whole = 0
+    plan_seed: int = 0
     """The seed of the plan."""
     given: dict[str, Any] = field(default_factory=dict)
 
@@ -173,12 +174,10 @@ def parse_settings(kind: type[Parsed], command: str, arguments: list[str]) -> Pa
 
 
 def _asked(arguments: list[str]) -> str | None:
-    for place, argument in enumerate(arguments):
-        if argument == "--method":
-            return next(iter(arguments[place + 1 : place + 2]), None)
-        if argument.startswith("--method="):
-            return argument.removeprefix("--method=")
-    return None
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--method", nargs="?")
+    method: str | None = parser.parse_known_args(arguments)[0].method
+    return method
 
 
 def _require_apart(method: str | None, flags: Mapping[str, SettingFlag], taken: Iterable[str]) -> None:

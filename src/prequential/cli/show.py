@@ -2,6 +2,7 @@
 
 import math
 import sys
+from operator import itemgetter
 from typing import Any
 
 from rich.console import Console
@@ -45,16 +46,22 @@ def columns_for(width: int, length: int) -> list[ProgressColumn]:
     return [bar, *shown, TimeRemainingColumn(), TextColumn("left")]
 
 
-class ProgressBar(Progress):
+class LiveLine(Progress):
+    """A line on standard error while something goes on, if that is a terminal."""
+
+    def __init__(self, *columns: ProgressColumn) -> None:
+        console = Console(stderr=True)
+        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+class ProgressBar(LiveLine):
     """A live line on standard error: position, nats so far, nats per label, errors, time left.
 
     What a narrow terminal has no room for is left out; the time left stays.
     """
 
     def __init__(self, method: Method, length: int, plan_seed: int) -> None:
-        console = Console(stderr=True)
-        columns = columns_for(console.width, length)
-        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+        super().__init__(*columns_for(Console(stderr=True).width, length))
         whole = None if self.disable else Plan(method, length, plan_seed, heldout=True).counts().trained_examples
         self._run = self.add_task("run", total=whole, position="", nats="–", rate="–", errors="–")
 
@@ -77,12 +84,8 @@ def print_result(record: Record) -> None:
         row = None
     console = Console(file=sys.stdout)
     say(console, f"{record.data['name']} · {record.model['name']} · {record.title}", "bold")
-    columns: list[Column[Any]] = [
-        Column("", "", lambda cells: cells[0], is_left=True),
-        Column("this run", "", lambda cells: cells[1]),
-    ]
-    if row is not None:
-        columns.append(Column(row.label, "", lambda cells: cells[2]))
+    heads = ["", "this run", *([] if row is None else [row.label])]
+    columns = [Column[Any](head, "", itemgetter(place), is_left=place == 0) for place, head in enumerate(heads)]
     print_table(console, columns, _rows(record, row))
     if row is not None and row.note:
         say(console, f"{row.label}: {row.note}.")

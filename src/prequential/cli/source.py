@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from prequential.cli.parse import UNSET, Count, PathText, Word, default, flag_group
+from prequential.cli.parse import PathText, default, flag_group
+from prequential.data.options import DataOptions
+from prequential.settings import setting
 
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
-
-OPTIONS = ("label", "array", "standardise", "size", "crop", "workers", "skip_broken", "examples", "data_seed")
 
 
 @flag_group("data")
@@ -20,36 +20,20 @@ class PlaceFlags:
 
 
 @flag_group("data")
-class SourceFlags(PlaceFlags):
+class SourceFlags(PlaceFlags, DataOptions):
     """How data is read."""
 
-    order: Annotated[Word, default("shuffled; given for cloc")] = None
+    order: str | None = setting(None, hint="shuffled; given for cloc")
     """shuffled, or given: the order of the source, for streams."""
-    order_seed: Annotated[Count, default(0)] = None
+    order_seed: int | None = setting(None, hint="0")
     """The seed of the shuffle."""
-    label: Annotated[Word, UNSET] = None
-    """csv:, npz:, hf: the column (or array) of labels."""
-    array: Annotated[Word, UNSET] = None
-    """npz: the array of inputs."""
-    standardise: Annotated[Word, default("table")] = None
-    """csv:, npz:, hf: mean 0 and variance 1 over the whole table, causal (rows up to each one), or none."""
-    size: Annotated[Count, default("the first image's, at most 224")] = None
-    """Image files: the side in pixels that they are brought to."""
-    crop: Annotated[Word, default("random")] = None
-    """Image files: train on a random part of each image, or on its centre."""
-    workers: Annotated[Count, default("the cores, at most 8")] = None
-    """Image files: processes that decode."""
-    skip_broken: Annotated[bool, UNSET] = False
-    """Image files: leave out those that cannot be decoded, and say how many."""
-    examples: Annotated[Count, default("100000")] = None
-    """rgb-mnist: how many examples to make."""
-    data_seed: Annotated[Count, default(0)] = None
-    """rgb-mnist: which digits are put together."""
+
+    def __post_init__(self) -> None:
+        """`load_data` checks them."""
 
     def options(self) -> dict[str, Any]:
         """What `load_data` takes besides the name."""
-        given = {name: value for name in OPTIONS if (value := getattr(self, name)) is not None and value is not False}
-        return {"order": self.order, "order_seed": self.order_seed, "data_dir": self.data_dir, **given}
+        return {"order": self.order, "order_seed": self.order_seed, "data_dir": self.data_dir, **self.asked()}
 
     def load(self, name: str, length: int | None = None) -> "LoadedSequence":
         """The data of that name, in order, cut to length."""

@@ -7,14 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import Job, JobFlags, job_from
-from prequential.cli.parse import UNSET, Count, JsonFlag, Number, Real, Text, Whole, Word, default, flag_group, parse
+from prequential.cli.parse import JsonFlag, flag_group, parse
 from prequential.cli.settings import parse_settings
+from prequential.cli.show import LiveLine
 from prequential.errors import PreqError, require_count
+from prequential.settings import setting
 from prequential.trackers import tracker_names
 
 if TYPE_CHECKING:
@@ -27,13 +28,13 @@ class SweepOutputFlags(JsonFlag):
 
     out: Annotated[str, tyro.conf.arg(metavar="DIR")]
     """The directory of the sweep: its study, and a run directory for each trial."""
-    resume: Annotated[bool, UNSET] = False
+    resume: bool = False
     """Go on with the sweep in --out, or begin it."""
-    checkpoint_seconds: Real = 60.0
+    checkpoint_seconds: float = 60.0
     """How often each running trial saves its state."""
-    track: Annotated[Word, UNSET] = None
+    track: str | None = None
     """Tell a tracker how each trial goes: tensorboard, wandb or mlflow, or several with commas between."""
-    top: Whole = 10
+    top: int = 10
     """How many trials are shown."""
 
 
@@ -41,19 +42,19 @@ class SweepOutputFlags(JsonFlag):
 class SweepMachineFlags(JobFlags):
     """Where trials run."""
 
-    jobs: Annotated[Count, default("1; with --ray as many as there is room for")] = None
+    jobs: int | None = setting(None, hint="1; with --ray as many as there is room for")
     """Worker processes, or Ray tasks at once."""
-    threads: Text = "1"
+    threads: str = "1"
     """CPU threads of each job."""
-    ray: Annotated[Word, default("off")] = None
+    ray: str | None = setting(None, hint="off")
     """Run trials as Ray tasks at this address, or local; all its machines must see --out under the same path."""
-    ray_cpus: Annotated[Number, default("--threads")] = None
+    ray_cpus: float | None = setting(None, hint="--threads")
     """CPU cores of each Ray task, also a part of one."""
-    ray_gpus: Annotated[Number, default("1 with --device cuda, else 0")] = None
+    ray_gpus: float | None = setting(None, hint="1 with --device cuda, else 0")
     """GPUs of each Ray task, also a part of one, such as 0.25: four tasks then share a GPU."""
-    storage: Annotated[Word, default("a file in --out")] = None
+    storage: str | None = setting(None, hint="a file in --out")
     """A study that machines share, such as postgresql://HOST/DATABASE: the same command, each its own --out."""
-    grace_seconds: Real = 120.0
+    grace_seconds: float = 120.0
     """With --storage: trials of a machine that has given no sign of life for so long are run by the others."""
 
 
@@ -62,21 +63,21 @@ class Sweep(SweepOutputFlags, SweepMachineFlags):
     """Run many trials whose settings are drawn from a space, and say which explains the data best. Flags that are given
     go before the space. `preq sweep show DIR` tells of a sweep again."""
 
-    space: Text
+    space: str
     """The paper's mnist, cifar, imagenet, cloc; the first three with -pareto (also the width); or file.py:name."""
-    trials: Whole = 50
+    trials: int = 50
     """How many trials in all; more than before extend a sweep that is resumed."""
-    seed: Whole = 0
+    seed: int = 0
     """Of the settings that are drawn, and of the trials' own seeds."""
-    sampler: Text = "random"
+    sampler: str = "random"
     """random (the paper's; the same draws whatever happens), or Optuna's: tpe, gp, cma-es, qmc, nsga2, brute-force."""
-    prune: Annotated[Word, default("off")] = None
+    prune: str | None = setting(None, hint="off")
     """Stop trials that cannot win: regret, regret:FACTOR, median, percentile:25, hyperband, successive-halving."""
-    stack: Annotated[Count, default("off")] = None
+    stack: int | None = setting(None, hint="off")
     """Train up to so many trials whose plan and shapes agree as one stack."""
-    grid: Whole = 5
+    grid: int = 5
     """With --stack: how many values the number of streams, the batch size and the width are drawn from."""
-    width: Annotated[Number, default("1, or as the space draws it")] = None
+    width: float | None = setting(None, hint="1, or as the space draws it")
     """Scale the model's layers."""
 
 
@@ -86,9 +87,9 @@ class Show(JsonFlag):
 
     directory: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DIR")]
     """The directory of the sweep."""
-    top: Whole = 10
+    top: int = 10
     """How many trials are shown."""
-    storage: Annotated[Word, UNSET] = None
+    storage: str | None = None
     """The address of a study that needs a password."""
 
 
@@ -174,14 +175,12 @@ def _space(flags: Sweep, job: Job) -> Any:
     return {name: value for name, value in space.items() if (own_name(name, job.method) or name) not in fixed}
 
 
-class _Bar(Progress):
+class _Bar(LiveLine):
     """A live line on standard error: trials done, the best so far."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True)
         self.done = 0
-        columns = (BarColumn(bar_width=24), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
-        super().__init__(*columns, console=console, transient=True, disable=not console.is_terminal)
+        super().__init__(BarColumn(bar_width=24), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
         self._sweep = self.add_task("sweep", total=None, said="")
 
     def __call__(self, progress: "SweepProgress") -> None:

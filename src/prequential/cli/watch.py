@@ -3,14 +3,13 @@
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated
 
-import tyro
 from rich.console import Console
 from rich.live import Live
 
-from prequential.cli.parse import UNSET, Real, Whole, parse
+from prequential.cli.parse import Runs, parse
 from prequential.cli.watch_table import view
 from prequential.errors import PreqError, require_count, require_number
 from prequential.report.watching import Snapshot, Watcher
@@ -30,15 +29,13 @@ class WatchFlags:
     whose process is gone without a word has "died"; it goes on with --resume.
     """
 
-    directories: Annotated[
-        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")
-    ]
+    directories: Runs
     """Runs, folders of runs, or sweeps; runs that begin below a folder later are shown too."""
-    once: Annotated[bool, UNSET] = False
+    once: bool = False
     """Print where they stand now, and leave; so it is too where standard output is no terminal."""
-    every: Real = 1.0
+    every: float = 1.0
     """Seconds between two looks."""
-    top: Whole = 20
+    top: int = 20
     """How many runs are shown; the rest is counted."""
 
 
@@ -54,10 +51,8 @@ def main_watch(arguments: list[str]) -> int:
     if flags.once or not sys.stdout.isatty():
         _print(console, watcher.snapshot(), flags.top)
         return 0
-    try:
+    with suppress(KeyboardInterrupt):
         _follow(console, watcher, flags)
-    except KeyboardInterrupt:
-        return 0
     return 0
 
 

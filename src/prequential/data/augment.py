@@ -14,20 +14,9 @@ from torch import Tensor
 
 from prequential.augmentations import parse_augmentation, require_augmentations
 from prequential.data.augment_colour import RandAugment
-from prequential.data.augment_geometry import Affine, Cutout, Flip, ResizedCrop, Shift, flipped
+from prequential.data.augment_geometry import Affine, Cutout, Flip, ResizedCrop, Shift
 from prequential.errors import PreqError
 from prequential.rng import GOLDEN, MIX_1, MIX_2, derive, draw_bits
-
-__all__ = [
-    "Augmentation",
-    "DeviceDraws",
-    "Pipeline",
-    "augmentation_key",
-    "draws_for",
-    "flipped",
-    "parse",
-    "require_fits",
-]
 
 _MIX_1, _MIX_2 = (int(bits.astype(np.int64)) for bits in (MIX_1, MIX_2))
 """The constants of SplitMix64 as whole numbers with a sign: torch has arithmetic for no others."""

@@ -132,14 +132,14 @@ def source_of(
     height, width = images.shape[-2:]
     x = (_from_centre(width, images) - right[:, None])[:, None, :]
     y = (_from_centre(height, images) - down[:, None])[:, :, None]
-    (xx, xy), (yx, yy) = (
-        [((a / scale)[:, None, None]) for a in row]
-        for row in (
-            (cos - slant_x * sin, -sin - slant_x * cos),
-            (sin - slant_y * cos, cos + slant_y * sin),
-        )
+
+    def times(factor: Tensor, places: Tensor) -> Tensor:
+        return (factor / scale)[:, None, None] * places
+
+    return (
+        times(cos - slant_x * sin, x) + times(-sin - slant_x * cos, y),
+        times(sin - slant_y * cos, x) + times(cos + slant_y * sin, y),
     )
-    return xx * x + xy * y, yx * x + yy * y
 
 
 def sampled(images: Tensor, x: Tensor, y: Tensor, *, padding: str) -> Tensor:

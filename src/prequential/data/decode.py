@@ -8,9 +8,8 @@ import io
 import math
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,34 +55,20 @@ class BrokenImage(PreqError):  # noqa: N818  # named for the thing
         return f"{self.path} cannot be decoded: {self.reason}"
 
 
-def decode_centre(content: bytes, size: int, name: str, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
-    """The centre of an image: the shorter side becomes `size`, the longer is cut. Shape (3, size, size).
+def decode_image(content: bytes, size: int, name: str, draws: Sequence[float] | None = None) -> NDArray[np.uint8]:
+    """The centre of an image, or the part that `crop_box` gives for some draws, resized to (3, size, size).
 
-    Bilinear with antialiasing; an image whose shorter side is `size` already is only cut. A JPEG much larger
-    than needed is decoded at 1/2, 1/4 or 1/8 of its size. `name` is what an error calls the image; the pixels are
-    written into `out` if given.
+    Of the centre the shorter side becomes `size`, the longer is cut. Bilinear with antialiasing; an image whose shorter
+    side is `size` already is only cut. A JPEG much larger than needed is decoded at 1/2, 1/4 or 1/8 of its size. `name`
+    is what an error calls the image.
 
     Example:
         >>> file = io.BytesIO()
         >>> Image.new("RGB", (640, 480), (255, 128, 0)).save(file, "PNG")
-        >>> image = decode_centre(file.getvalue(), 224, "orange.png")
+        >>> image = decode_image(file.getvalue(), 224, "orange.png")
         >>> image.shape, image[:, 0, 0].tolist()
         ((3, 224, 224), [255, 128, 0])
     """
-    return _decode_part(content, size, name, centre_box, out)
-
-
-def decode_random(
-    content: bytes, size: int, name: str, draws: Sequence[float], out: NDArray[np.uint8] | None = None
-) -> NDArray[np.uint8]:
-    """The part of an image that `crop_box` gives for these draws, resized to (3, size, size)."""
-    return _decode_part(content, size, name, partial(crop_box, draws=draws), out)
-
-
-def _decode_part(
-    content: bytes, size: int, name: str, box_in: Callable[[int, int], Box], out: NDArray[np.uint8] | None
-) -> NDArray[np.uint8]:
-    """The part that `box_in` chooses from width and height, resized to (3, size, size); written into `out` if given."""
     require_count("size", size)
     if not content:
         raise BrokenImage(name, "the file is empty")
@@ -92,10 +77,11 @@ def _decode_part(
             image.load()  # its EXIF may stand behind the pixels
         turn = _orientation(image)
         width, height = image.size
-        box = _as_stored(box_in(*((height, width) if turn in _SIDEWAYS else (width, height))), turn, width, height)
+        upright = (height, width) if turn in _SIDEWAYS else (width, height)
+        box = _as_stored(centre_box(*upright) if draws is None else crop_box(*upright, draws), turn, width, height)
         shrink = _decode_smaller(image, int(min(box[2] - box[0], box[3] - box[1])) // size)
         picture = _resize(_to_rgb(image), (box[0] / shrink, box[1] / shrink, box[2] / shrink, box[3] / shrink), size)
-        return _planes(picture.transpose(_TURNS[turn]) if turn in _TURNS else picture, out)
+        return _planes(picture.transpose(_TURNS[turn]) if turn in _TURNS else picture)
 
 
 def dimensions(content: bytes, name: str) -> tuple[int, int]:
@@ -151,9 +137,7 @@ def _as_stored(box: Box, turn: int, width: int, height: int) -> Box:
 
 def _decode_smaller(image: Image.Image, ratio: int) -> int:
     """Have a JPEG decoded at 1/2, 1/4 or 1/8, where `ratio` (of crop to result) leaves enough to resize from."""
-    shrink = 8
-    while shrink > 1 and shrink * _OVERSAMPLING > ratio:
-        shrink //= 2
+    shrink = next((each for each in (8, 4, 2) if each * _OVERSAMPLING <= ratio), 1)
     width, height = image.size
     return shrink if shrink > 1 and image.draft(None, (width // shrink, height // shrink)) is not None else 1
 
@@ -184,14 +168,11 @@ def _resize(picture: Image.Image, box: Box, size: int) -> Image.Image:
     return picture.resize((size, size), Image.Resampling.BILINEAR, box)
 
 
-def _planes(picture: Image.Image, out: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
+def _planes(picture: Image.Image) -> NDArray[np.uint8]:
     """One plane per colour. Pillow gives the colours of each row apart faster than numpy parts them."""
     width, height = picture.size
-    planes = np.frombuffer(picture.tobytes("raw", "RGB;L"), np.uint8).reshape(height, 3, width).transpose(1, 0, 2)
-    if out is None:
-        return np.ascontiguousarray(planes)
-    out[...] = planes
-    return out
+    rows = np.frombuffer(picture.tobytes("raw", "RGB;L"), np.uint8).reshape(height, 3, width)
+    return np.ascontiguousarray(rows.transpose(1, 0, 2))
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from prequential.data.sequence import ReorderableSequence
 from prequential.data.views import ImageView
 from prequential.data.workers import Batch, Decoded, DecodePool
 from prequential.errors import PreqError, PreqWarning
-from prequential.files import digest_of
+from prequential.files import digest_of, reading
 
 LARGEST_DEFAULT_SIZE = 224
 BYTES_AHEAD = 64 << 20
@@ -58,12 +58,12 @@ class ImageReader:
 
     def _take(self, name: object) -> Batch | None:
         """The batch of that name, if it is on the way; those before it were not asked for and are dropped."""
-        if all(waiting != name for waiting, _ in self._waiting):
+        names = [waiting for waiting, _ in self._waiting]
+        if name not in names:
             return None
-        while True:
-            waiting, batch = self._waiting.popleft()
-            if waiting == name:
-                return batch
+        for _ in range(names.index(name)):
+            self._waiting.popleft()
+        return self._waiting.popleft()[1]
 
     def _fill(self, depth: int) -> None:
         assert self._pool is not None
@@ -190,7 +190,5 @@ class ImageFiles(ReorderableSequence):
     def content(self, row: int) -> bytes:
         """The encoded image of a row."""
         path = self.root / self.paths[row]
-        try:
+        with reading(path):
             return path.read_bytes()
-        except OSError as error:
-            raise PreqError(f"{path} cannot be read: {error.strerror}") from None

@@ -11,6 +11,7 @@ import math
 import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ from prequential.conditioning import INPUTS_SO_FAR
 from prequential.data.digest import digest_of_rows
 from prequential.data.sequence import LoadedSequence, shorter
 from prequential.errors import PreqError
-from prequential.files import HEADER_SIZE, digest_of, npy_header
+from prequential.files import HEADER_SIZE, digest_of, npy_header, reading
 
 FORMAT = 2
 INDEX_FILE = "prepared.json"
@@ -73,14 +74,14 @@ def sealed(content: Mapping[str, Any]) -> bytes:
 
 def unsealed(path: Path) -> dict[str, Any]:
     """What `sealed` wrote, verified."""
+    with reading(path):
+        file = path.read_bytes()
     try:
-        whole = json.loads(path.read_text(encoding="utf-8"))
+        whole = json.loads(file)
         content = whole["content"]
         text = json.dumps(content, indent=1, ensure_ascii=False)
         if whole["checksum"] != digest_of(text.encode(errors="replace")) or not isinstance(content, dict):
             raise ValueError("its checksum does not fit its content")
-    except OSError as error:
-        raise PreqError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PreqError(f"{path} is damaged: {error}; prepare the data again") from None
     return content
@@ -101,11 +102,7 @@ def open_prepared(directory: Path) -> "MappedSequence":
         stored_inputs=tuple(_map(directory / name, dtype, (n, *index.input_shape)) for name, n in index.input_files),
         stored_labels=_map(directory / "labels.npy", np.dtype(index.label_dtype), (index.length,)).values,
         length=index.length,
-        name=index.name,
-        num_classes=index.num_classes,
-        order_seed=index.order_seed,
         source={"name": f"prepared:{directory}"},
-        conditioned_on=index.conditioned_on,
         heldout=open_prepared(directory / "heldout") if (directory / "heldout").is_dir() else None,
     )
 
@@ -120,17 +117,19 @@ class MappedArray:
 
 def _map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> MappedArray:
     """The array in an .npy file, whose header and size must be exactly what the index says."""
-    try:
-        with path.open("rb") as file:
-            header = file.read(HEADER_SIZE)
-            size = file.seek(0, 2)
-            wanted = HEADER_SIZE + math.prod(shape) * dtype.itemsize
-            if header != npy_header(dtype, shape) or size != wanted:
-                raise PreqError(f"{path} is damaged: {size} bytes where {wanted} should be, or another header")
-            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except OSError as error:
-        raise PreqError(f"{path} cannot be read: {error.strerror}") from None
+    with reading(path), path.open("rb") as file:
+        header = file.read(HEADER_SIZE)
+        size = file.seek(0, 2)
+        wanted = HEADER_SIZE + math.prod(shape) * dtype.itemsize
+        if header != npy_header(dtype, shape) or size != wanted:
+            raise PreqError(f"{path} is damaged: {size} bytes where {wanted} should be, or another header")
+        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return MappedArray(np.frombuffer(mapping, dtype, offset=HEADER_SIZE).reshape(shape), mapping)
+
+
+def _of_index(name: str) -> Any:
+    """What the index says of a sequence."""
+    return property(attrgetter(f"index.{name}"))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -142,19 +141,17 @@ class MappedSequence(LoadedSequence):
     """One after the other; more than one only in what was written in format 1."""
     stored_labels: NDArray[Any]
     length: int
-    name: str
-    num_classes: int
-    order_seed: int | None
     source: Mapping[str, Any] | None = None
-    conditioned_on: str = INPUTS_SO_FAR
     heldout: "MappedSequence | None" = None
+
+    name = _of_index("name")
+    num_classes = _of_index("num_classes")
+    order_seed = _of_index("order_seed")
+    conditioned_on = _of_index("conditioned_on")
+    input_shape = _of_index("input_shape")
 
     def __len__(self) -> int:
         return self.length
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        return self.index.input_shape
 
     @property
     def origin(self) -> str:

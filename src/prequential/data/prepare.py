@@ -141,7 +141,7 @@ def _require_ours(directory: Path) -> None:
 
 
 def _write_all(writer: "Writer", data: DataSequence, skip_broken: bool, listener: PrepareListener) -> None:
-    at_once = max(1, min(BLOCK_ROWS, BYTES_AT_ONCE // max(writer.inputs.row_size, 1)))
+    at_once = min(BLOCK_ROWS, writer.at_once)
 
     def spans() -> Iterator[NDArray[np.int64]]:
         for start in range(writer.num_read, len(data), at_once):
@@ -173,46 +173,39 @@ class Writer:
         if there is not None:
             _require_same(directory, self._identity, there["identity"])
         begun = there or {"num_read": 0, "num_rows": 0, "skipped": 0, "blocks": {"inputs": [], "labels": []}}
-        self._digests = [RunningDigest(begun["blocks"][name]) for name in ("inputs", "labels")]
+        self._digests = {name: RunningDigest(blocks) for name, blocks in begun["blocks"].items()}
         self.num_rows = begun["num_rows"]
         self.commit(num_read=begun["num_read"], skipped=begun["skipped"])
         self._note()  # from here on the files in the directory are known to be ours
-        self.inputs = self._file("inputs", index.dtype, index.input_shape)
-        self.labels = self._file("labels", index.label_dtype, ())
-        self._hash_again()
-
-    def _file(self, name: str, dtype: str, row_shape: tuple[int, ...]) -> ArrayFile:
-        path = self.directory / f"{name}.npy"
-        return ArrayFile(path, np.dtype(dtype), self.index.length, row_shape, create=not path.exists())
-
-    def _hash_again(self) -> None:
-        """What was written behind the last whole block."""
-        at_once = max(1, BYTES_AT_ONCE // max(self.inputs.row_size, 1))
-        for start in range(self._digests[0].num_rows, self.num_rows, at_once):
-            stop = min(start + at_once, self.num_rows)
-            self._digests[0].update(self.inputs.read(start, stop))
-            self._digests[1].update(self.labels.read(start, stop).astype(np.int64))
+        self._files = {}
+        for name, dtype, row_shape in (("inputs", index.dtype, index.input_shape), ("labels", index.label_dtype, ())):
+            file = directory / f"{name}.npy"
+            self._files[name] = ArrayFile(file, np.dtype(dtype), index.length, row_shape, create=not file.exists())
+        self.at_once = max(1, BYTES_AT_ONCE // max(self._files["inputs"].row_size, 1))
+        for start in range(self._digests["inputs"].num_rows, self.num_rows, self.at_once):
+            for name, read in self._files.items():  # what was written behind the last whole block is hashed again
+                rows = read.read(start, min(start + self.at_once, self.num_rows))
+                self._digests[name].update(rows.astype(np.int64) if name == "labels" else rows)
 
     def append(self, inputs: NDArray[Any], labels: NDArray[np.int64]) -> None:
         """Write rows behind those that are there."""
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < self.index.num_classes:
             raise PreqError(f"'{self.index.name}' has no labels, or labels outside 0 … {self.index.num_classes - 1}")
-        self.inputs.write(self.num_rows, inputs)
-        self.labels.write(self.num_rows, labels)
-        self._digests[0].update(inputs)
-        self._digests[1].update(labels)
+        for name, rows in (("inputs", inputs), ("labels", labels)):
+            self._files[name].write(self.num_rows, rows)
+            self._digests[name].update(rows)
         self.num_rows += len(labels)
 
     def commit(self, *, num_read: int, skipped: int) -> None:
         """Say how much was read for the rows that are here. Only this is saved: work may stop inside an `append`."""
-        blocks = {name: list(each.blocks) for name, each in zip(("inputs", "labels"), self._digests, strict=True)}
+        blocks = {name: list(each.blocks) for name, each in self._digests.items()}
         self.num_read, self.skipped = num_read, skipped
         self._committed = {"num_read": num_read, "num_rows": self.num_rows, "skipped": skipped, "blocks": blocks}
 
     def save(self) -> None:
         """Make what was written durable, and note where the work stands."""
-        self.inputs.sync()
-        self.labels.sync()
+        for file in self._files.values():
+            file.sync()
         self._note()
 
     def _note(self) -> None:
@@ -221,26 +214,21 @@ class Writer:
 
     def close(self) -> None:
         """Close the files."""
-        self.inputs.close()
-        self.labels.close()
+        for file in self._files.values():
+            file.close()
 
     def finish(self, extra: dict[str, str]) -> None:
         """Cut the files to what was written, and write the index; `extra` fingerprints of the whole are kept too."""
         if not self.num_rows:
             raise PreqError(f"'{self.index.name}': every example is broken; there is nothing to prepare")
-        self.inputs.cut(self.num_rows)
-        self.labels.cut(self.num_rows)
+        for file in self._files.values():
+            file.cut(self.num_rows)
         digests = {
-            "inputs": self._digests[0].digest(self.inputs.dtype, self.index.input_shape),
-            "labels": self._digests[1].digest(np.dtype(np.int64), (), self.index.num_classes),
+            "inputs": self._digests["inputs"].digest(np.dtype(self.index.dtype), self.index.input_shape),
+            "labels": self._digests["labels"].digest(np.dtype(np.int64), (), self.index.num_classes),
         }
-        index = replace(
-            self.index,
-            length=self.num_rows,
-            blocks=self._committed["blocks"],
-            digests=digests | extra,
-            skipped=self.skipped,
-        )
+        blocks, whole = self._committed["blocks"], digests | extra
+        index = replace(self.index, length=self.num_rows, blocks=blocks, digests=whole, skipped=self.skipped)
         content = {"format": FORMAT} | asdict(index) | {"input_shape": list(index.input_shape)}
         write_atomically(self.directory / INDEX_FILE, sealed(content))
         with contextlib.suppress(OSError):

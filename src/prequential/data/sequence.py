@@ -92,12 +92,10 @@ class LoadedSequence(SequenceDefaults):
     def _input_digest(self) -> str:
         """The fingerprint of the inputs."""
 
-    def _label_digest(self) -> str:
-        return digest_of_rows(len(self), lambda positions: self.labels(positions).numpy(), self.num_classes)
-
     @cached_property
     def _digests(self) -> dict[str, str]:
-        return {"inputs": self._input_digest(), "labels": self._label_digest()}
+        labels = digest_of_rows(len(self), lambda positions: self.labels(positions).numpy(), self.num_classes)
+        return {"inputs": self._input_digest(), "labels": labels}
 
     def digests(self) -> dict[str, str]:
         """See `DataSequence`; taken once."""
@@ -128,7 +126,7 @@ class ReorderableSequence(LoadedSequence):
         """The same examples in a random order that only `seed` and their number decide.
 
         Example:
-            >>> from prequential.data import from_arrays
+            >>> from prequential.data.arrays import from_arrays
             >>> data = from_arrays(np.arange(4.0)[:, None], [0, 1, 0, 1]).shuffled(seed=0)
             >>> sorted(data.order.tolist())
             [0, 1, 2, 3]
@@ -174,7 +172,7 @@ class ArraySequence(ReorderableSequence):
     """A sequence held in memory. Make one with `prequential.from_arrays`.
 
     Example:
-        >>> from prequential.data import from_arrays
+        >>> from prequential.data.arrays import from_arrays
         >>> from_arrays(np.zeros((4, 3)), [0, 1, 0, 1], name="points")
         <ArraySequence: points, 4 examples of Classes(num_classes=2), inputs of shape (3,)>
     """
@@ -199,9 +197,8 @@ class ArraySequence(ReorderableSequence):
         rows = self.rows(positions)
         if self.stored_inputs.dtype == torch.bfloat16:
             return self.stored_inputs.index_select(0, rows)
-        return torch.from_numpy(
-            self.stored_inputs.numpy().take(rows.numpy(), axis=0)
-        )  # ten times faster for large rows
+        # ten times faster for large rows
+        return torch.from_numpy(self.stored_inputs.numpy().take(rows.numpy(), axis=0))
 
     def _input_digest(self) -> str:
         bfloat16 = ["bfloat16"] if self.stored_inputs.dtype == torch.bfloat16 else []  # its bits are read as int16

@@ -13,13 +13,13 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.data.decode import BrokenImage, decode_centre, decode_random
+from prequential.data.decode import BrokenImage, decode_image
 from prequential.rng import uniforms
 
 WATCH_SECONDS = 5.0
@@ -41,24 +41,22 @@ class ImageView:
     row: int = 0
     """Which example of the training event this is: its draws are numbers 4·row … 4·row+3 under the key."""
 
-    def decode(self, content: bytes, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
-        """What is seen of an encoded image, shape (3, size, size), written into `out` if given.
+    def decode(self, content: bytes) -> NDArray[np.uint8]:
+        """What is seen of an encoded image, shape (3, size, size).
 
         Raises:
             BrokenImage: where there is no whole image.
         """
-        if self.crop_key is None:
-            return decode_centre(content, self.size, self.path, out)
-        draws = uniforms(self.crop_key, np.arange(4) + 4 * self.row).tolist()
-        return decode_random(content, self.size, self.path, draws, out)
+        key, places = self.crop_key, np.arange(4) + 4 * self.row
+        return decode_image(content, self.size, self.path, None if key is None else uniforms(key, places).tolist())
 
-    def read(self, out: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+    def read(self) -> NDArray[np.uint8]:
         """The same of the image in the file."""
         try:
             content = Path(self.path).read_bytes()
         except (OSError, ValueError) as error:
             raise BrokenImage(self.path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
-        return self.decode(content, out)
+        return self.decode(content)
 
 
 def read_all(views: Sequence[ImageView], pixels: NDArray[np.uint8]) -> Broken:
@@ -66,16 +64,11 @@ def read_all(views: Sequence[ImageView], pixels: NDArray[np.uint8]) -> Broken:
     broken = []
     for row, view in enumerate(views):
         try:
-            view.read(pixels[row])
+            pixels[row] = view.read()
         except BrokenImage as error:
             pixels[row] = 0
             broken.append((row, error.reason))
     return broken
-
-
-def describe(views: Sequence[ImageView]) -> str:
-    """The line that asks for some views."""
-    return json.dumps([astuple(view) for view in views], default=int) + "\n"
 
 
 def serve(file: str) -> None:

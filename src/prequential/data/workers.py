@@ -19,16 +19,15 @@ import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import astuple, dataclass
 from queue import SimpleQueue
 from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.data.views import Broken, ImageView, describe, mapped, read_all
+from prequential.data.views import Broken, ImageView, mapped, read_all
 from prequential.errors import PreqError, require_count
-
-__all__ = ["ENVIRONMENT", "Batch", "DecodePool", "Decoded", "ImageView"]
 
 Decoded = tuple[NDArray[np.uint8], Broken]
 """Images, one row per view, and (row, reason) for each that is broken; a broken row is black."""
@@ -74,7 +73,8 @@ class _Worker:
             if len(self._memory) < pixels.size:
                 os.ftruncate(self._file.fileno(), pixels.size)
                 self._memory = mapped(self._file.fileno())
-            print(describe(views), end="", file=self.process.stdin, flush=True)
+            asked = json.dumps([astuple(view) for view in views], default=int)
+            print(asked, file=self.process.stdin, flush=True)
             broken: Broken = json.loads(self.process.stdout.readline())
             pixels.reshape(-1)[:] = self._memory[: pixels.size]
             return broken
@@ -147,13 +147,13 @@ class _Crew:
                 self.pieces.put(None)
 
 
+@dataclass(frozen=True, eq=False)
 class Batch:
     """Images that are being decoded. Keeps its pool open."""
 
-    def __init__(
-        self, pool: "DecodePool", pixels: NDArray[np.uint8], pieces: list[tuple[int, "Future[Broken]"]]
-    ) -> None:
-        self._pool, self._pixels, self._pieces = pool, pixels, pieces
+    _pool: "DecodePool"
+    _pixels: NDArray[np.uint8]
+    _pieces: list[tuple[int, "Future[Broken]"]]
 
     def result(self) -> Decoded:
         """Wait for the images: an array (n, 3, size, size), and (row, reason) for each that is broken."""

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from prequential.augmentations import movements
-from prequential.data.augment import draws_for, flipped, parse
+from prequential.data.augment import draws_for, parse
+from prequential.data.augment_geometry import flipped
 from prequential.data.optional import Read, capabilities
 from prequential.data.sequence import DataSequence, to_network_input
 from prequential.events import Event, Indices, Train

@@ -4,15 +4,16 @@ To add one, write a function from a `Request` to a sequence and list it in SOURC
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from prequential.data.mapped import open_prepared
+from prequential.data.options import DataOptions
 from prequential.data.sequence import LoadedSequence
-from prequential.data.sources import archives, cifar, folders, hub, mnist, rgb_mnist, tables
-from prequential.data.sources.request import DataOptions, PublishedFiles, Request
+from prequential.data.sources import archives, cifar, folders, hub, mnist, tables
+from prequential.data.sources.request import PublishedFiles, Request
 from prequential.errors import PreqError, unknown_name, whole_seed
 
 ORDERS = ("shuffled", "given")
@@ -60,27 +61,21 @@ def load(
         >>> len(data), data.num_classes, data.input_shape, len(data.heldout)
         (60000, 10, (1, 28, 28), 10000)
     """
-    data = open_source(name, order=order, order_seed=order_seed, data_dir=data_dir, **options)
+    data = open_source(name, order, order_seed, data_dir, options)
     return data.without_broken() if options.get("skip_broken") else data
 
 
 def open_source(
-    name: str,
-    *,
-    order: str | None = None,
-    order_seed: int | None = None,
-    data_dir: str | Path | None = None,
-    **options: Any,
+    name: str, order: str | None, order_seed: int | None, data_dir: str | Path | None, options: Mapping[str, Any]
 ) -> LoadedSequence:
     """What `load` gives, before broken examples are looked for."""
     if not isinstance(name, str):
         raise PreqError(f"data is asked for by name, such as 'mnist' or 'csv:table.csv', got {name}")
     source, argument = find_source(name)
-    unknown = set(options) - set(DataOptions.__dataclass_fields__)
-    if unknown:
+    if unknown := set(options) - set(DataOptions.__dataclass_fields__):
         raise unknown_name("data option", min(unknown), DataOptions.__dataclass_fields__)
     chosen = DataOptions(**options)
-    for option in chosen.given():
+    for option in chosen.asked():
         if option not in source.options:
             owners = ", ".join(each.name for each in SOURCES.values() if option in each.options)
             raise PreqError(f"{option} has no meaning for {name}; it belongs to {owners}")
@@ -143,12 +138,12 @@ _SOURCES = (
     Source("mnist", "60,000 handwritten digits, 28×28 grey, 10 classes", mnist.mnist, mnist.MNIST_FILES),
     Source("fashion-mnist", "60,000 pieces of clothing, 28×28 grey, 10 classes", mnist.fashion, mnist.FASHION_FILES),
     *(
-        Source(f"emnist-{split}", about, mnist.emnist(split), mnist.emnist_files(split))
+        Source(f"emnist-{split}", about, mnist.emnist, mnist.emnist_files(split))
         for split, (_, about) in mnist.SPLITS.items()
     ),
     Source(
         "rgb-mnist", "three MNIST digits as red, green and blue; the label is the red one's; also rgb-mnist:RG and :R",
-        rgb_mnist.rgb_mnist, mnist.MNIST_FILES, options=("examples", "data_seed"), variants=rgb_mnist.CONDITIONINGS,
+        mnist.rgb_mnist, mnist.MNIST_FILES, options=("examples", "data_seed"), variants=mnist.CONDITIONINGS,
     ),
     *(
         Source(f"cifar{n}", f"50,000 photographs, 32×32 colour, {n} classes", layout.read, layout.files)

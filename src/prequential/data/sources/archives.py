@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.data.arrays import from_arrays
 from prequential.data.sequence import ArraySequence
 from prequential.data.sources.request import Request
 from prequential.data.sources.tables import Rows, table, with_numbers
@@ -41,8 +40,7 @@ def npz(request: Request) -> ArraySequence:
     if request.options.standardise not in (None, "none"):
         raise PreqError(f"{path} holds images, not a table; leave --standardise out")
     held_images = (_as_images(held[0][0]), held[0][1]) if held else None
-    data = from_arrays(_as_images(inputs), labels, heldout=held_images, name=path.stem, source=request.source)
-    return request.ordered(data)
+    return request.sequence(_as_images(inputs), labels, heldout=held_images, name=path.stem)
 
 
 def _as_images(values: NDArray[Any]) -> NDArray[Any]:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from prequential.data.arrays import from_arrays
 from prequential.data.download import CIFAR10, CIFAR100, RemoteFile
 from prequential.data.sequence import ArraySequence
 from prequential.data.sources.request import PublishedFiles, Request
 from prequential.errors import PreqError
+from prequential.files import reading
 
 NUM_IMAGES, NUM_HELDOUT, NUM_PIXELS = 50_000, 10_000, 3 * 32 * 32
 
@@ -41,21 +41,14 @@ class Layout:
         """50,000 photographs of ten things, or of a hundred (the fine labels), and 10,000 held out."""
         place = self.files.found(request.directory)
         rows = [self._rows(place / name, NUM_IMAGES // len(self.train)) for name in self.train]
-        data = from_arrays(
-            *self._split(np.concatenate(rows)),
-            num_classes=self.num_classes,
-            heldout=self._split(self._rows(place / self.test, NUM_HELDOUT)),
-            name=request.name,
-            source=request.source,
-        )
-        return request.ordered(data)
+        held = self._split(self._rows(place / self.test, NUM_HELDOUT))
+        train = self._split(np.concatenate(rows))
+        return request.sequence(*train, num_classes=self.num_classes, heldout=held, name=request.name)
 
     def _rows(self, path: Path, num_rows: int) -> np.ndarray:
         row_size = self.label_bytes + NUM_PIXELS
-        try:
+        with reading(path, "; get the binary version again"):
             content = np.fromfile(path, np.uint8)
-        except OSError as error:
-            raise PreqError(f"{path} cannot be read: {error.strerror}; get the binary version again") from None
         if len(content) != num_rows * row_size:
             state = "truncated" if len(content) < num_rows * row_size else "too long"
             raise PreqError(

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 
@@ -13,13 +14,29 @@ from prequential.data.decode import EXTENSIONS
 from prequential.data.images import ImageFiles, ImageReader
 from prequential.data.sources.request import PublishedFiles, Request
 from prequential.errors import PreqError, PreqWarning
+from prequential.files import reading
 
 IMAGENET_FILES = PublishedFiles(
-    names=("train/n[0-9]*",), folders=("imagenet", "ILSVRC2012", "ILSVRC/Data/CLS-LOC", "ILSVRC", "")
+    names=("train/n[0-9]*",),
+    folders=("imagenet", "ILSVRC2012", "ILSVRC/Data/CLS-LOC", "ILSVRC", ""),
+    by_hand="ImageNet (ILSVRC 2012, about 150 GB) cannot be downloaded without an account: get it from "
+    "image-net.org and put train/<class>/*.JPEG and val/ into a folder 'imagenet'",
 )
-CLOC_FILES = PublishedFiles(names=("train.txt",), folders=("cloc", "CLOC"))
+CLOC_FILES = PublishedFiles(
+    names=("train.txt",),
+    folders=("cloc", "CLOC"),
+    by_hand="CLOC (39 million photographs) has no download: put train.txt (a path and a label per line, in time order) "
+    "and the images into a folder 'cloc'",
+)
 MOST_LABELS = 10_000_000
-Labelled = tuple[list[str], list[int]]
+
+
+class Labelled(NamedTuple):
+    """Images below a folder, and the class of each."""
+
+    root: Path
+    paths: list[str]
+    labels: list[int]
 
 
 def folder(request: Request) -> ImageFiles:
@@ -28,7 +45,7 @@ def folder(request: Request) -> ImageFiles:
     if not root.is_dir():
         raise PreqError(f"{root} is a file; folder: takes a folder with one sub-folder per class")
     classes = class_names(root)
-    return _sequence(request, root, read_classes(root, classes), len(classes), _name(root.resolve()))
+    return _sequence(request, _name(root.resolve()), len(classes), read_classes(root, classes))
 
 
 def _name(root: Path) -> str:
@@ -65,16 +82,13 @@ def read_classes(root: Path, classes: list[str]) -> Labelled:
             PreqWarning,
             stacklevel=5,
         )
-    return paths, labels
+    return Labelled(root, paths, labels)
 
 
 def _entries(place: Path) -> list[os.DirEntry[str]]:
     """What is in a folder, hidden things apart."""
-    try:
-        with os.scandir(place) as entries:
-            return [entry for entry in entries if not entry.name.startswith(".")]
-    except OSError as error:
-        raise PreqError(f"{place} cannot be read: {error.strerror}") from None
+    with reading(place), os.scandir(place) as entries:
+        return [entry for entry in entries if not entry.name.startswith(".")]
 
 
 def _files(root: Path, place: Path) -> Iterator[str]:
@@ -98,19 +112,10 @@ def _require_inside(root: Path, path: Path) -> None:
 
 def imagenet(request: Request) -> ImageFiles:
     """ILSVRC 2012: train/<class>/*.JPEG, and val/ in class folders or flat with LOC_val_solution.csv."""
-    root = IMAGENET_FILES.where(request.directory)
-    if root is None:
-        raise PreqError(
-            "ImageNet (ILSVRC 2012, about 150 GB) cannot be downloaded without an account: get it from "
-            "image-net.org and put train/<class>/*.JPEG and val/ into a folder 'imagenet' in the directory named "
-            "by --data-dir or PREQ_DATA"
-        )
+    root = IMAGENET_FILES.found(request.directory)
     classes = class_names(root / "train")
     held = _imagenet_heldout(root, classes) if (root / "val").is_dir() else None
-    train = read_classes(root / "train", classes)
-    return _sequence(
-        request, root / "train", train, len(classes), "imagenet", None if held is None else (root / "val", held)
-    )
+    return _sequence(request, "imagenet", len(classes), read_classes(root / "train", classes), held)
 
 
 def _imagenet_heldout(root: Path, classes: list[str]) -> Labelled:
@@ -133,7 +138,7 @@ def _imagenet_heldout(root: Path, classes: list[str]) -> Labelled:
                 )
             paths.append(f"{image}.JPEG")
             labels.append(numbers[prediction[0]])
-    return paths, labels
+    return Labelled(root / "val", paths, labels)
 
 
 def listed(request: Request) -> ImageFiles:
@@ -144,22 +149,15 @@ def listed(request: Request) -> ImageFiles:
 
 def cloc(request: Request) -> ImageFiles:
     """Images and labels in time order: train.txt, and test.txt held out."""
-    root = CLOC_FILES.where(request.directory)
-    if root is None:
-        raise PreqError(
-            "CLOC (39 million photographs) has no download: put train.txt (a path and a label per line, in time order) "
-            "and the images into a folder 'cloc' in the directory named by --data-dir or PREQ_DATA"
-        )
+    root = CLOC_FILES.found(request.directory)
     held = root / "test.txt"
     return _from_lists(request, root / "train.txt", held if held.exists() else None, "cloc")
 
 
 def _from_lists(request: Request, train: Path, test: Path | None, name: str) -> ImageFiles:
-    rows = _read_list(train)
-    held_rows = None if test is None else _read_list(test)
-    num_classes = max(2, 1 + max(rows[1] + (held_rows[1] if held_rows else [])))
-    held = None if held_rows is None else (train.parent, held_rows)
-    return _sequence(request, train.parent, rows, num_classes, name, held)
+    parts = [_read_list(path) for path in (train, test) if path is not None]
+    num_classes = max(2, 1 + max(label for part in parts for label in part.labels))
+    return _sequence(request, name, num_classes, *parts)
 
 
 def _is_label(text: str) -> bool:
@@ -183,35 +181,27 @@ def _read_list(path: Path) -> Labelled:
         raise PreqError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     if not paths:
         raise PreqError(f"{path} lists no image; give a path and a label per line")
-    return paths, labels
+    return Labelled(path.parent, paths, labels)
 
 
 def _sequence(
-    request: Request,
-    root: Path,
-    rows: Labelled,
-    num_classes: int,
-    name: str,
-    held: tuple[Path, Labelled] | None = None,
+    request: Request, name: str, num_classes: int, train: Labelled, held: Labelled | None = None
 ) -> ImageFiles:
     """The images of a list, and those of a held-out one; all are brought to the size of the first."""
     options = request.options
     data = ImageFiles(
-        root=root,
-        paths=rows[0],
-        stored_labels=torch.tensor(rows[1]),
+        **_fields(train),
         num_classes=num_classes,
-        order=torch.arange(len(rows[0])),
         name=name,
         random_crop=options.crop != "centre",
         source=request.source,
         reader=ImageReader(options.workers),
     ).sized(options.size)
     if held is not None:
-        where, (paths, labels) = held
-        order = torch.arange(len(paths))
-        heldout = replace(
-            data, root=where, paths=paths, stored_labels=torch.tensor(labels), order=order, name="held-out"
-        )
-        data = replace(data, heldout=heldout)
+        data = replace(data, heldout=replace(data, **_fields(held), name="held-out"))
     return request.ordered(data)
+
+
+def _fields(rows: Labelled) -> dict[str, Any]:
+    labels = torch.tensor(rows.labels)
+    return {"root": rows.root, "paths": rows.paths, "stored_labels": labels, "order": torch.arange(len(labels))}

@@ -28,6 +28,10 @@ def hub(request: Request) -> LoadedSequence:
     images = [column for column, feature in features.items() if type(feature).__name__ == "Image"]
     classes = [column for column, feature in features.items() if type(feature).__name__ == "ClassLabel"]
     label = label_column(name, features, request.options.label, classes)
+    for option in ("standardise",) if images else ("size", "crop", "skip_broken"):
+        if option in request.options.asked():
+            what = "holds images" if images else "is a table"
+            raise PreqError(f"{option} has no meaning for {name}, which {what}")
     if not images:
         return _table(request, train, heldout, label, name)
     if len(images) > 1:
@@ -65,9 +69,6 @@ def _open(request: Request) -> tuple[Any, Any, str]:
 
 
 def _table(request: Request, train: Any, heldout: Any, label: str, name: str) -> LoadedSequence:
-    for option in ("size", "crop", "skip_broken"):
-        if option in request.options.given():
-            raise PreqError(f"{option} has no meaning for {name}, which is a table")
     held = None
     if heldout is not None and set(train.column_names) <= set(heldout.column_names):
         held = _rows(heldout.select_columns(train.column_names), label, name)
@@ -101,9 +102,6 @@ def _images(
 ) -> "HubImages":
     import datasets
 
-    options = request.options
-    if options.standardise is not None:
-        raise PreqError(f"standardise has no meaning for {name}, which holds images")
     feature = rows.features[label]
     values = _column(rows, label)
     is_class = type(feature).__name__ == "ClassLabel"
@@ -119,7 +117,7 @@ def _images(
         num_classes=feature.num_classes if is_class else len(classes),
         order=torch.arange(len(rows)),
         name=name,
-        random_crop=options.crop != "centre",
+        random_crop=request.options.crop != "centre",
         source=request.source,
         table=encoded,
         column=column,
@@ -154,10 +152,8 @@ class HubImages(ImageFiles):
 
         def decode(number: int, row: int) -> None:
             try:
-                view = ImageView(self.describe(row), self.size, key, number)
-                view.decode(self.content(row), images[number])
+                images[number] = ImageView(self.describe(row), self.size, key, number).decode(self.content(row))
             except BrokenImage as error:
-                images[number] = 0
                 broken.append((number, error.reason))
 
         rows = self.rows(positions).tolist()

@@ -1,18 +1,32 @@
-"""MNIST, which the package carries, Fashion-MNIST and EMNIST: idx files of 28×28 grey images."""
+"""MNIST, which the package carries, Fashion-MNIST and EMNIST: idx files of 28×28 grey images; and RGB-MNIST of MNIST.
 
+idx is a magic number, sizes, then the values, big-endian.
+
+RGB-MNIST is three random MNIST digits as the channels of one image; the label is the red one's. Green and blue say
+nothing about the label, so a model that is given only red should have the shorter code. Conditioning on fewer channels
+leaves the others out.
+"""
+
+import gzip
+import math
+import struct
 import warnings
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import IO
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
-from prequential.data.arrays import from_arrays
 from prequential.data.download import EMNIST, FASHION_MNIST
 from prequential.data.sequence import ArraySequence
-from prequential.data.sources.idx import read_idx
 from prequential.data.sources.request import PublishedFiles, Request
 from prequential.errors import PreqError, PreqWarning
+from prequential.rng import derive, integers_below
 
 BUNDLED = Path(str(files("prequential.data"))) / "files"
 FASHION_BEGINS = [9, 0, 0, 3, 0, 2, 7, 2, 5, 5]
@@ -26,6 +40,11 @@ SPLITS = {
     "mnist": (10, "60,000 digits, 10 classes, made as MNIST is"),
 }
 """The splits of EMNIST: how many classes, and what they are."""
+CONDITIONINGS = ("R", "RG", "RGB")
+NUM_EXAMPLES, NUM_HELDOUT = 100_000, 10_000
+"""Of RGB-MNIST."""
+MOST_BYTES = 1 << 36
+_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 Part = tuple[np.ndarray, np.ndarray]
 """Images and labels."""
 
@@ -35,11 +54,8 @@ def _names(*parts: str) -> tuple[str, ...]:
 
 
 MNIST_FILES = PublishedFiles(names=_names("train", "t10k"), folders=("MNIST/raw", "mnist", ""), bundled=BUNDLED)
-FASHION_FILES = PublishedFiles(
-    names=MNIST_FILES.names,
-    folders=("fashion-mnist", "FashionMNIST/raw", "fashion_mnist"),
-    remote=FASHION_MNIST,
-)
+FASHION_FOLDERS = ("fashion-mnist", "FashionMNIST/raw", "fashion_mnist")
+FASHION_FILES = PublishedFiles(names=MNIST_FILES.names, folders=FASHION_FOLDERS, remote=FASHION_MNIST)
 
 
 def emnist_files(split: str) -> PublishedFiles:
@@ -54,7 +70,7 @@ def mnist(request: Request) -> ArraySequence:
     place = MNIST_FILES.found(request.directory)
     if request.directory is not None and place == BUNDLED:
         warnings.warn(f"{request.directory} holds no MNIST files; the bundled ones are used", PreqWarning, stacklevel=4)
-    parts = _read(place, MNIST_FILES.names, (60_000, 10_000))
+    parts = _read(place, MNIST_FILES, 60_000, 10_000)
     if parts[0][1][: len(FASHION_BEGINS)].tolist() == FASHION_BEGINS:
         raise PreqError(f"the files in {place} are Fashion-MNIST's; ask for fashion-mnist, or name another directory")
     return _sequence(request, parts, 10)
@@ -62,38 +78,57 @@ def mnist(request: Request) -> ArraySequence:
 
 def fashion(request: Request) -> ArraySequence:
     """60,000 pieces of clothing and 10,000 held out."""
-    place = FASHION_FILES.found(request.directory)
-    return _sequence(request, _read(place, FASHION_FILES.names, (60_000, 10_000)), 10)
+    return _sequence(request, _read(FASHION_FILES.found(request.directory), FASHION_FILES, 60_000, 10_000), 10)
 
 
-def emnist(split: str) -> Callable[[Request], ArraySequence]:
-    """The function that reads one split: upright (the files hold images transposed), labels from 0."""
+def emnist(request: Request) -> ArraySequence:
+    """One split: upright (the files hold images transposed), labels from 0."""
+    split = request.name.removeprefix("emnist-")
     published = emnist_files(split)
+    place, first = published.found(request.directory), int(split == "letters")
+    parts = [
+        (np.ascontiguousarray(images.transpose(0, 1, 3, 2)), labels.astype(np.int64) - first)
+        for images, labels in _read(place, published, None, None)
+    ]
+    if min(labels.min() for _, labels in parts) < 0:
+        raise PreqError(f"emnist-letters in {place} holds a label 0; its labels begin at 1: get the files again")
+    return _sequence(request, parts, SPLITS[split][0])
 
-    def read(request: Request) -> ArraySequence:
-        place = published.found(request.directory)
-        first = int(split == "letters")
-        parts = [
-            (np.ascontiguousarray(images.transpose(0, 1, 3, 2)), labels.astype(np.int64) - first)
-            for images, labels in _read(place, published.names, (None, None))
-        ]
-        if min(labels.min() for _, labels in parts) < 0:
-            raise PreqError(f"emnist-letters in {place} holds a label 0; its labels begin at 1: get the files again")
-        return _sequence(request, parts, SPLITS[split][0])
 
-    return read
+def rgb_mnist(request: Request) -> ArraySequence:
+    """The examples, conditioned on the channels behind the colon (default RGB)."""
+    channels = request.argument or "RGB"
+    digits = mnist(replace(request, order_seed=None))
+    assert digits.heldout is not None
+    seed = request.options.data_seed or 0
+    train = _mixed(digits, request.options.examples or NUM_EXAMPLES, len(channels), derive(seed, "rgb-mnist"))
+    held = _mixed(digits.heldout, NUM_HELDOUT, len(channels), derive(seed, "rgb-mnist held-out"))
+    data = replace(train, name=request.name, source=request.source, heldout=replace(held, name="held-out"))
+    return request.ordered(data)
+
+
+def _mixed(digits: ArraySequence, length: int, num_channels: int, key: int) -> ArraySequence:
+    """Which digits are put together depends on the seed alone, not on how many channels are kept."""
+    chosen = torch.from_numpy(integers_below(len(digits), key, np.arange(3 * length)).reshape(length, 3))
+    images = digits.stored_inputs[:, 0][chosen[:, :num_channels].reshape(-1)]
+    return ArraySequence(
+        images.reshape(length, num_channels, *images.shape[1:]),
+        digits.stored_labels[chosen[:, 0]],
+        digits.num_classes,
+        torch.arange(length),
+        examples=chosen,
+    )
 
 
 def _sequence(request: Request, parts: Sequence[Part], num_classes: int) -> ArraySequence:
     train, held = parts
-    data = from_arrays(*train, num_classes=num_classes, heldout=held, name=request.kind, source=request.source)
-    return request.ordered(data)
+    return request.sequence(*train, num_classes=num_classes, heldout=held, name=request.kind)
 
 
-def _read(place: Path, names: Sequence[str], lengths: Sequence[int | None]) -> list[Part]:
+def _read(place: Path, files: PublishedFiles, *lengths: int | None) -> list[Part]:
     """The training and the held-out part; None for a length that may be any."""
     parts = []
-    for length, images_name, labels_name in zip(lengths, names[::2], names[1::2], strict=True):
+    for length, images_name, labels_name in zip(lengths, files.names[::2], files.names[1::2], strict=True):
         images = _read_array(place, images_name, (length, 28, 28))
         parts.append((images[:, None], _read_array(place, labels_name, (len(images),))))
     return parts
@@ -109,3 +144,39 @@ def _read_array(place: Path, name: str, shape: tuple[int | None, ...]) -> np.nda
         wanted = str(shape).replace("None", "any")
         raise PreqError(f"{path} holds {values.dtype} of shape {values.shape}, wanted uint8 of shape {wanted}")
     return values.copy()
+
+
+def read_idx(path: Path) -> NDArray[np.generic]:
+    """The array in an idx file, plain or gzipped. No more is read than its header says.
+
+    Raises:
+        PreqError: naming the file and what is wrong with it.
+    """
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            with gzip.GzipFile(fileobj=raw) if packed else raw as file:
+                return _read_values(path, file)
+    except (OSError, EOFError, zlib.error) as error:
+        raise PreqError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}; get it again") from None
+
+
+def _read_values(path: Path, file: IO[bytes] | gzip.GzipFile) -> NDArray[np.generic]:
+    magic = file.read(4)
+    if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES:
+        raise PreqError(f"{path} is not an idx file: it begins with {magic.hex() or 'nothing'}; get it again")
+    num_dimensions = magic[3]
+    sizes = file.read(4 * num_dimensions)
+    if len(sizes) < 4 * num_dimensions:
+        raise PreqError(f"{path} is truncated inside its header; get it again")
+    shape, dtype = struct.unpack(f">{num_dimensions}I", sizes), np.dtype(_TYPES[magic[2]])
+    expected = math.prod(shape) * dtype.itemsize
+    if expected > MOST_BYTES:
+        raise PreqError(f"{path} claims {expected} bytes of values, more than {MOST_BYTES}; is it an idx file?")
+    content = file.read(expected + 1)
+    if len(content) != expected:
+        state = "truncated" if len(content) < expected else "too long"
+        raise PreqError(f"{path} is {state}: {len(content)} bytes of values, its header {shape} says {expected}")
+    values = np.frombuffer(content, dtype).reshape(shape)
+    return values if dtype.itemsize == 1 else values.astype(dtype.newbyteorder("="))

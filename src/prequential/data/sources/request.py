@@ -1,60 +1,17 @@
 """What a source is asked for: a name, an order, and options; and where a publisher's files are."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
+from prequential.data.arrays import Arrays, from_arrays
 from prequential.data.download import RemoteFile, cache_directory, fetch, unpack
-from prequential.errors import PreqError, require_count, require_flag, unknown_name, whole_seed
+from prequential.data.options import DataOptions
+from prequential.data.sequence import ArraySequence, ReorderableSequence
+from prequential.errors import PreqError
 
-
-class _CanShuffle(Protocol):
-    def shuffled(self, seed: int) -> Any: ...
-
-
-Shuffled = TypeVar("Shuffled", bound=_CanShuffle)
-CHOICES = {"standardise": ("table", "causal", "none"), "crop": ("random", "centre")}
-LIMITS = {"size": (1, 4096), "workers": (0, 1024), "examples": (2, 2**63 - 1)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataOptions:
-    """How a source is read. Each option belongs to some sources; elsewhere it is a mistake."""
-
-    label: str | None = None
-    """csv, npz, hf: the column (or array) of labels."""
-    array: str | None = None
-    """npz: the array of inputs."""
-    standardise: str | None = None
-    """csv, npz, hf: "table" (mean 0 and variance 1 over the whole table; the default), "causal" (by the
-    rows up to each one) or "none"."""
-    size: int | None = None
-    """Images: the side in pixels. Default: the shorter side of the first image, at most 224."""
-    crop: str | None = None
-    """Images, for training: "random" (a resized part of the image; the default) or "centre"."""
-    workers: int | None = None
-    """Images: processes that decode. Default: one per core, at most 8."""
-    skip_broken: bool = False
-    """Images: leave out those that cannot be decoded, and say how many."""
-    examples: int | None = None
-    """rgb-mnist: how many examples to make. Default: 100,000."""
-    data_seed: int | None = None
-    """rgb-mnist: which digits are put together. Default: 0."""
-
-    def __post_init__(self) -> None:
-        require_flag("skip_broken", self.skip_broken)
-        for name, value in self.given().items():
-            if name in CHOICES and value not in CHOICES[name]:
-                raise unknown_name("way to standardise" if name == "standardise" else name, value, CHOICES[name])
-            if name in LIMITS:
-                require_count(name, value, at_least=LIMITS[name][0], at_most=LIMITS[name][1])
-        if self.data_seed is not None:
-            whole_seed("data_seed", self.data_seed)
-
-    def given(self) -> dict[str, Any]:
-        """The options that were set."""
-        return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
+Shuffled = TypeVar("Shuffled", bound=ReorderableSequence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +32,16 @@ class Request:
 
     def ordered(self, data: Shuffled) -> Shuffled:
         """The data in the order that was asked for."""
-        if self.order_seed is None:
-            return data
-        shuffled: Shuffled = data.shuffled(self.order_seed)
-        return shuffled
+        return data if self.order_seed is None else data.shuffled(self.order_seed)
+
+    def sequence(self, inputs: Arrays, labels: Arrays, *, name: str, **more: Any) -> ArraySequence:
+        """Arrays in the order that was asked for; see `from_arrays`."""
+        return self.ordered(from_arrays(inputs, labels, name=name, source=self.source, **more))
 
     @property
     def source(self) -> dict[str, Any]:
         """What a record keeps of it."""
-        return {"name": self.name, **self.options.given()}
+        return {"name": self.name, **self.options.asked()}
 
     @property
     def kind(self) -> str:
@@ -116,6 +74,8 @@ class PublishedFiles:
     """What a file is called in the archive, with {} for its name; empty where there is no archive."""
     bundled: Path | None = None
     """Where the package carries them."""
+    by_hand: str = ""
+    """How a person gets what cannot be downloaded."""
 
     def where(self, directory: Path | None) -> Path | None:
         """The folder that holds them: in the user's directory, then in the cache.
@@ -134,9 +94,10 @@ class PublishedFiles:
 
     def found(self, directory: Path | None) -> Path:
         """The folder that holds them; where there is none, they are downloaded."""
-        place = self.where(directory)
-        if place is not None:
+        if (place := self.where(directory)) is not None:
             return place
+        if self.by_hand:
+            raise PreqError(f"{self.by_hand} in the directory named by --data-dir or PREQ_DATA")
         place = cache_directory() / self.folders[0]
         if self.member:
             unpack(fetch(self.remote[0]), [self.member.format(name) for name in self.names], place)

@@ -17,6 +17,7 @@ from prequential.data.arrays import from_arrays
 from prequential.data.sequence import ArraySequence
 from prequential.data.sources.request import Request
 from prequential.errors import PreqError, unknown_name
+from prequential.files import reading
 
 USUAL_LABELS = ("label", "class", "target", "y")
 DELIMITERS = ",;\t"
@@ -45,8 +46,8 @@ def table(request: Request, name: str, train: Rows, heldout: Rows | None = None)
     """Rows of numbers as a sequence, in order and standardised as asked."""
     how = request.options.standardise or "table"
     (inputs, labels), *held = with_numbers(train, heldout)
-    data = from_arrays(_numbers(inputs, name), labels, name=name, source=request.source)
-    result = standardised(request.ordered(data), how)
+    data = request.sequence(_numbers(inputs, name), labels, name=name)
+    result = standardised(data, how)
     if not held:
         return result
     # by the statistics of all training rows: held-out rows are evaluated at the end and never coded
@@ -136,10 +137,8 @@ def numbered(values: NDArray[Any], what: str, known: NDArray[Any] | None = None)
 
 def _header(path: Path) -> tuple[list[str], str]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
             first = file.readline()
-    except OSError as error:
-        raise PreqError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise PreqError(f"{path} is not a text file; csv: takes comma-separated text") from None
     delimiter = max(DELIMITERS, key=first.count)

@@ -1,0 +1,40 @@
+"""How a source is read: the options of `load_data`, which are flags of every command that reads data. No torch."""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+from prequential.settings import check_settings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """How a source is read. Each option belongs to some sources; elsewhere it is a mistake."""
+
+    label: str | None = None
+    """csv:, npz:, hf: the column (or array) of labels."""
+    array: str | None = None
+    """npz: the array of inputs."""
+    standardise: str | None = setting(
+        None, choices=("table", "causal", "none"), called="way to standardise", hint="table"
+    )
+    """csv:, npz:, hf: mean 0 and variance 1 over the whole table, causal (rows up to each one), or none."""
+    size: int | None = setting(None, at_least=1, at_most=4096, hint="the first image's, at most 224")
+    """Image files: the side in pixels that they are brought to."""
+    crop: str | None = setting(None, choices=("random", "centre"), hint="random")
+    """Image files: train on a random part of each image, or on its centre."""
+    workers: int | None = setting(None, at_least=0, at_most=1024, hint="the cores, at most 8")
+    """Image files: processes that decode."""
+    skip_broken: bool = False
+    """Image files: leave out those that cannot be decoded, and say how many."""
+    examples: int | None = setting(None, at_least=2, hint="100000")
+    """rgb-mnist: how many examples to make."""
+    data_seed: int | None = setting(None, at_least=-math.inf, at_most=math.inf, hint="0")
+    """rgb-mnist: which digits are put together."""
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    def asked(self) -> dict[str, Any]:
+        """The options that were set."""
+        return {f.name: value for f in fields(DataOptions) if (value := getattr(self, f.name)) != f.default}
