@@ -1,7 +1,7 @@
 """What the axes of all pictures share: plain numbers, faint grids, names at the ends of lines."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from prequential.report.colours import FAINT, GREY, INK
 
+POSITION = "position in the sequence [labels]"
 LABEL_SIZE = 8
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -39,8 +40,8 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def number_axis(axis: Any, scale: str, *, most: int = 5) -> None:
-    """Ticks at round places, with plain numbers; on a logarithmic axis of less than two decades also between them."""
+def number_axis(axis: Any, scale: str, *, most: int = 5, text: Callable[[float], str] = plain_number) -> None:
+    """Ticks at round places, not as powers of ten; on a logarithmic axis of less than two decades also between."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     low, high = axis.get_view_interval()
@@ -50,7 +51,7 @@ def number_axis(axis: Any, scale: str, *, most: int = 5) -> None:
         axis.set_minor_formatter(NullFormatter())
     else:
         axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
 
 
 def position_axis(axes: Any, length: int, scale: str) -> None:
@@ -65,6 +66,11 @@ def finish(axes: Any, *, x: str, y: str, scale: str, y_scale: str = "linear", mo
     number_axis(axes.xaxis, scale, most=most)
     number_axis(axes.yaxis, y_scale)
     axes.grid(color=FAINT, alpha=0.3, linewidth=0.5, which="major")
+
+
+def mark(axes: Any, text: str, at: tuple[float, float], offset: tuple[float, float], **look: Any) -> None:
+    """A small text beside a place, so many points away from it."""
+    axes.annotate(text, at, offset, textcoords="offset points", **{"fontsize": 7, "color": GREY} | look)
 
 
 def spread(places: Sequence[float], gap: float, top: float) -> NDArray[np.float64]:
@@ -95,20 +101,10 @@ def name_ends(figure: Any, axes: Any, ends: Sequence[tuple[float, str, str, Any]
     figure.get_layout_engine().execute(figure)  # only now heights are known
     tall = axes.get_window_extent().height
     gap = LABEL_SIZE * 1.35 * figure.dpi / 72 / tall
-    heights = [float(np.clip(axes.transLimits.transform((0, _scaled(axes, end[0])))[1], 0, 1)) for end in ends]
+    scaled = axes.yaxis.get_transform().transform([end[0] for end in ends])
+    heights = [float(np.clip(axes.transLimits.transform((0, height))[1], 0, 1)) for height in scaled]
     for start, stop, (_, text, colour, dashes) in zip(heights, spread(heights, gap, 1.0), ends, strict=True):
-        axes.plot(
-            [1.005, 1.03, 1.075],
-            [start, stop, stop],
-            transform=axes.transAxes,
-            clip_on=False,
-            color=colour,
-            linestyle=dashes,
-            linewidth=1.1,
-        )
+        look = {"color": colour, "linestyle": dashes, "linewidth": 1.1}
+        axes.plot([1.005, 1.03, 1.075], [start, stop, stop], transform=axes.transAxes, clip_on=False, **look)
         ink = INK if colour != FAINT else GREY
         axes.text(1.085, stop, literal(text), transform=axes.transAxes, va="center", fontsize=LABEL_SIZE, color=ink)
-
-
-def _scaled(axes: Any, value: float) -> float:
-    return float(axes.yaxis.get_transform().transform(value))

@@ -14,6 +14,9 @@ DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
 )
 """A line style for each colour, so that nothing is told by colour alone; as matplotlib writes them, in line widths."""
 
+MARKS = "os^Dv<>"
+"""A mark for each colour, for the same reason."""
+
 INK, GREY, FAINT = "#222222", "#666666", "#999999"
 """What is written, what is said by the way, and what stays in the background."""
 

@@ -117,9 +117,9 @@ def mean_of(values: Sequence[float | None]) -> float | None:
 def entries_of(groups: Sequence[Compared], simple: dict[str, float], length: int) -> list[Entry]:
     """The groups as entries, best first."""
     ranked = sorted(groups, key=lambda group: (group.codelength, group.name))
-    best = ranked[0].codelength
-    differences = [_more(group.codelength, best) for group in ranked]
-    log_sum = float(np.logaddexp.reduce(np.negative(differences))) if math.isfinite(best) else math.nan
+    best = ranked[0].codelength  # where even that is infinite, there are no odds between any two
+    differences = [group.codelength - best for group in ranked] if math.isfinite(best) else [math.nan] * len(ranked)
+    log_sum = float(np.logaddexp.reduce(np.negative(differences)))
     entries = []
     for group, difference, (leads_from, early_share) in zip(ranked, differences, _leads(ranked, length), strict=True):
         nats = group.codelength
@@ -150,10 +150,6 @@ def _leads(ranked: Sequence[Compared], length: int) -> list[tuple[int | None, fl
     best = mean_nats(ranked[0].records, length)
     leads = [lead(best, mean_nats(group.records, length)) for group in ranked[1:]]
     return [leads[0], *leads]
-
-
-def _more(nats: float, best: float) -> float:
-    return nats - best if math.isfinite(best) else math.nan  # no odds between two that made the labels impossible
 
 
 def _saving(nats: float, code: float) -> float:

@@ -43,10 +43,15 @@ def require_picture_path(path: Path) -> None:
     """Refuse a file that no picture can be written to."""
     if path.suffix.lower() not in FORMATS:
         raise PreqError(f"a picture is {', '.join(FORMATS)}, got '{path.name}'; end the name in one of them")
+    require_place("picture", path)
+
+
+def require_place(what: str, path: Path) -> None:
+    """Refuse a place where no file can be written, before the work."""
     above = next(parent for parent in path.absolute().parents if parent.exists())
     is_closed = path.exists() and not os.access(path, os.W_OK)
     if not above.is_dir() or not os.access(above, os.W_OK) or path.is_dir() or is_closed:
-        raise PreqError(f"the picture {path} cannot be written; choose another place")
+        raise PreqError(f"the {what} {path} cannot be written; choose another place")
 
 
 @contextmanager

@@ -64,8 +64,7 @@ class RunSet:
     @classmethod
     def of(cls, records: Sequence[Record]) -> "RunSet":
         """Records that are in memory."""
-        names = short_names(records)
-        return cls([Run(name, each, codelength_of(each), each) for name, each in zip(names, records, strict=True)])
+        return cls(_named([Run("", record, codelength_of(record), record) for record in records]))
 
     @classmethod
     def find(
@@ -82,7 +81,7 @@ class RunSet:
         Raises:
             PreqError: for a directory without a run, a named run that will not do, or if nothing is left.
         """
-        found: list[tuple[Record, float, Record | Path, bool]] = []
+        found: list[tuple[Run, bool]] = []
         left_out: dict[str, list[str]] = {}
         for source, is_named in _sources(runs):
             try:
@@ -93,7 +92,7 @@ class RunSet:
                     raise
                 reason = f"that cannot be read ({error})"
             if reason is None:
-                found.append(((kept or outline)(record), codelength_of(record), source, is_named))
+                found.append((Run("", (kept or outline)(record), codelength_of(record), source), is_named))
             elif is_named:
                 raise PreqError(f"{name_of(record)} is a run {reason}; leave it out")
             else:
@@ -103,9 +102,7 @@ class RunSet:
             can_wait = not needs.whole and any(reason.startswith("not finished") for reason in left_out)
             hint = "none has kept a label yet" if needs.prefix else "--prefix compares the labels that all have coded"
             raise PreqError(f"there is no run to show: {told}" + f"; {hint}" * can_wait)
-        shown = _in_one_order(found, left_out)
-        names = short_names([record for record, *_ in shown])
-        return cls([Run(name, *each[:3]) for name, each in zip(names, shown, strict=True)], left_out)
+        return cls(_named(_in_one_order(found, left_out)), left_out)
 
     @property
     def notes(self) -> list[str]:
@@ -172,24 +169,22 @@ def _sources(runs: Source | Iterable[Source]) -> list[tuple[Record | Path, bool]
     return list(found.values())
 
 
-def _in_one_order(
-    found: list[tuple[Record, float, Record | Path, bool]], left_out: dict[str, list[str]]
-) -> list[tuple[Record, float, Record | Path, bool]]:
+def _named(runs: Sequence[Run]) -> list[Run]:
+    names = short_names([run.record for run in runs])
+    return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
+
+
+def _in_one_order(found: Sequence[tuple[Run, bool]], left_out: dict[str, list[str]]) -> list[Run]:
     """Without the runs of folders that are about the same data in another order than most."""
-    most = Counter(sequence_of(record) for record, *_ in found).most_common(1)[0][0]
-    common = next(record for record, *_ in found if sequence_of(record) == most)
-
-    def is_another_order(record: Record) -> bool:
-        mine, other = ((r.data["name"], r.length, r.num_classes) for r in (record, common))
-        is_shuffled = record.seeds["order_seed"] != common.seeds["order_seed"]
-        return sequence_of(record) != most and mine == other and is_shuffled
-
-    shown = []
-    for each in found:
-        record, _, source, is_named = each
-        if is_another_order(record) and not is_named:
-            reason = f"in another order than most (order seed {common.seeds['order_seed']})"
-            left_out.setdefault(reason, []).append(str(source))
+    most = Counter(sequence_of(run.record) for run, _ in found).most_common(1)[0][0]
+    common = next(run.record for run, _ in found if sequence_of(run.record) == most)
+    order_seed, shown = common.seeds["order_seed"], []
+    for run, is_named in found:
+        mine, other = ((r.data["name"], r.length, r.num_classes) for r in (run.record, common))
+        is_elsewhere = sequence_of(run.record) != most and mine == other
+        if is_elsewhere and run.record.seeds["order_seed"] != order_seed and not is_named:
+            reason = f"in another order than most (order seed {order_seed})"
+            left_out.setdefault(reason, []).append(str(run.source))
         else:
-            shown.append(each)
+            shown.append(run)
     return shown

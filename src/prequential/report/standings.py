@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from prequential.errors import PreqError
-from prequential.files import read_array
+from prequential.files import read_array, read_values
 from prequential.methods.minibatch import MiniBatches
 from prequential.methods.rebuild import method_from_settings
 from prequential.plan import Plan
-from prequential.report.sums import Sums
 from prequential.runs.live import DIED, Standing, read_standing, status_of
 from prequential.runs.record import OVER, RECORD_FILE, read_facts
 
@@ -24,6 +23,8 @@ SPARK_WINDOWS = 8
 MOST_POSITIONS_COUNTED = 200_000
 """Longer plans are not counted for an estimate of the time left: it would take seconds."""
 UNKNOWN = 0
+BLOCK = 4096
+"""Positions between two sums that are kept: memory does not grow with the nats themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +69,33 @@ class Row:
         data = self.facts["data"]
         examples = data.get("examples") or data.get("inputs")
         return data.get("name"), self.facts["length"], data.get("labels"), examples, bool(self.facts.get("prequential"))
+
+
+class Sums:
+    """Codelengths of the prefixes of a nats.npy that grows."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._blocks, self._length, self._inode = file, [0.0], 0, -1
+        self._known: dict[int, float] = {0: 0.0}
+
+    def extend(self, length: int) -> None:
+        """The first `length` values count now; a run that went back to a checkpoint is read again from there."""
+        inode = self._file.stat().st_ino if length and self._file.exists() else -1
+        if length < self._length or inode != self._inode:
+            self._inode, length_kept = inode, length if inode == self._inode else 0
+            self._blocks = self._blocks[: length_kept // BLOCK + 1]
+        self._known, self._length = {0: 0.0}, length
+        while len(self._blocks) * BLOCK <= length:
+            begin = (len(self._blocks) - 1) * BLOCK
+            self._blocks.append(self._blocks[-1] + float(read_values(self._file, begin, begin + BLOCK).sum()))
+
+    def at(self, position: int) -> float:
+        """The codelength of the first labels, as many as `position` says."""
+        if position not in self._known:
+            block = position // BLOCK
+            rest = read_values(self._file, block * BLOCK, position)
+            self._known[position] = self._blocks[block] + float(rest.sum())
+        return self._known[position]
 
 
 class RunReader:

@@ -45,10 +45,6 @@ class Beside:
         """What is the same everywhere."""
         return {name: self.facts[0][name] for name in self.names if name not in self.differing}
 
-    def rows(self) -> list[tuple[str, dict[str, str]]]:
-        """Each head with its facts."""
-        return list(zip(self.heads, self.facts, strict=True))
-
     def occurring(self) -> dict[str, str]:
         """For each name the values that occur, a few of them."""
         values = {name: sorted({facts.get(name, NOTHING) for facts in self.facts}) for name in self.names}

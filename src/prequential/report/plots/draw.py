@@ -135,9 +135,18 @@ def _top(line: Line) -> float:
     return float(finite.max()) if len(finite) else 0.0
 
 
-def title(figure: Any, groups: Sequence[SeedGroup]) -> None:
+def frame(figure: Any, groups: Sequence[SeedGroup], options: Options, about: str, *remarks: str) -> None:
+    """The words above and below a picture along the sequence: what is drawn, and what a reader must know of it."""
+    title(figure, [group.first for group in groups])
+    first = groups[0].first
+    drawn, whole = len(first.nats), first.length
+    part = f"Only the first {drawn:,} of {whole:,} labels" if options.prefix and drawn < whole else ""
+    told = literal(difference((group.name, group.first.conditioned_on) for group in groups))
+    note(figure, about, band_note(groups), *remarks, part, told)
+
+
+def title(figure: Any, records: Sequence[Record]) -> None:
     """Data and length above the picture, then model and method where all lines share it."""
-    records = [group.first for group in groups]
     parts = [f"{records[0].data['name']}", counted(records[0].length, "label")]
     models = dict.fromkeys(record.model["name"] for record in records)
     methods = dict.fromkeys(record.title for record in records)
@@ -160,16 +169,9 @@ def band_note(groups: Sequence[SeedGroup]) -> str:
     return f"Lines: mean of {seeds} seeds; bands: ± one standard error of it."
 
 
-def prefix_note(groups: Sequence[SeedGroup], options: Options) -> str:
-    """That only a part of the labels is drawn."""
-    first = groups[0].first
-    drawn, whole = len(first.nats), first.length
-    return f"Only the first {drawn:,} of {whole:,} labels" if options.prefix and drawn < whole else ""
-
-
-def inputs_note(groups: Sequence[SeedGroup]) -> str:
-    """What codes were told, where that differs."""
-    return literal(difference((group.name, group.first.conditioned_on) for group in groups))
+def legend(figure: Any, lines: Sequence[Any], texts: Sequence[str], **look: Any) -> None:
+    """The texts beside the picture, each behind a piece of its line."""
+    figure.legend(lines, texts, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6, **look)
 
 
 def note(figure: Any, *remarks: str) -> None:

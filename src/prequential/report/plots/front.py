@@ -1,6 +1,5 @@
 """`pareto`: what runs reached for what they cost, as dots, and the fronts of them."""
 
-import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import cycle
 from pathlib import Path
@@ -8,10 +7,11 @@ from typing import Any
 
 from prequential.errors import PreqError
 from prequential.methods import METHODS
-from prequential.report.axes import literal
-from prequential.report.colours import FAINT, GREY, INK, METHOD_STYLES
+from prequential.report.axes import literal, mark, number_axis, plain_number
+from prequential.report.colours import FAINT, INK, METHOD_STYLES
 from prequential.report.pareto import Front, front_of, places_of, shown_of
 from prequential.report.picture import picture
+from prequential.report.plots.draw import note
 from prequential.report.seeds import Run
 from prequential.report.text import counted
 
@@ -37,12 +37,9 @@ def plot_pareto(front: Front, path: str | Path, *, heldout: bool = False) -> Pat
     with picture(path, 5.4 * len(panels) + 0.6, 4.2) as figure:
         for number, which in enumerate(panels, start=1):
             _draw(figure.add_subplot(1, len(panels), number), runs, heldout=which)
-        if front.told:
-            figure.supxlabel(textwrap.fill(literal(front.told), 90), fontsize=7, color=GREY, x=0.01, ha="left")
-        figure.suptitle(
-            f"{literal(runs[0].record.data['name'])} · {counted(runs[0].record.length, 'label')} · {literal(names)}",
-            fontsize=11,
-        )
+        note(figure, literal(front.told))
+        first = runs[0].record
+        figure.suptitle(literal(f"{first.data['name']} · {counted(first.length, 'label')} · {names}"), fontsize=11)
     return path
 
 
@@ -60,44 +57,30 @@ def styles_of(methods: Iterable[str]) -> list[tuple[str, str]]:
 
 def _draw(axes: Any, runs: Sequence[Run], *, heldout: bool) -> None:
     shown = shown_of(runs, heldout=heldout)
+    places = places_of(shown, heldout=heldout)
     methods = dict(sorted((run.record.method["name"], run.record.title) for run in shown))
     if len(methods) > 1:
-        axes.plot(
-            *_steps(shown, heldout), color=FAINT, linewidth=7, alpha=0.35, solid_capstyle="butt", label="front of all"
-        )
-    for (method, title), (colour, mark) in zip(methods.items(), styles_of(methods), strict=True):
+        broad = {"color": FAINT, "linewidth": 7, "alpha": 0.35, "solid_capstyle": "butt"}
+        axes.plot(*_steps(shown, heldout), **broad, label="front of all")
+    for (method, title), (colour, dot) in zip(methods.items(), styles_of(methods), strict=True):
         own = [run for run in shown if run.record.method["name"] == method]
-        axes.scatter(
-            *zip(*places_of(own, heldout=heldout), strict=True),
-            s=22,
-            color=colour,
-            marker=mark,
-            alpha=0.55,
-            linewidths=0,
-        )
+        dots = zip(*places_of(own, heldout=heldout), strict=True)
+        axes.scatter(*dots, s=22, color=colour, marker=dot, alpha=0.55, linewidths=0)
         flops, values = _steps(own, heldout)
         corners = slice(0, len(flops) - 1, 2)  # the other corners are no runs
-        style = {"color": colour, "marker": mark, "markersize": 5, "label": title}
+        style = {"color": colour, "marker": dot, "markersize": 5, "label": title}
         axes.plot(flops, values, **style, linewidth=1.6, markevery=corners)
-    _name_dots(axes, shown, heldout=heldout)
-    values = [value for _, value in places_of(shown, heldout=heldout)]
-    is_logarithmic = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
-    label = "held-out error" if heldout else "codelength [nats]"
-    is_free = any(cost <= 0 for cost, _ in places_of(shown, heldout=heldout))  # all labels coded uniformly
-    axes.set(xscale="linear" if is_free else "log", yscale="log" if is_logarithmic else "linear", ylabel=label)
+    if len(shown) <= MOST_NAMES:
+        for run, place in zip(shown, places, strict=True):
+            mark(axes, literal(run.name), place, (5, 5), fontsize=8, color=INK)
+    costs, reached = zip(*places, strict=True)
+    scale = "log" if min(reached) > 0 and max(reached) / min(reached) >= LOGARITHMIC_FROM else "linear"
+    axes.set(xscale="log" if min(costs) > 0 else "linear", yscale=scale)  # all labels coded uniformly cost nothing
     axes.set_xlabel("FLOPs, with the closing stage" if heldout else "FLOPs")
-    _label_values(axes.yaxis, heldout=heldout, is_logarithmic=is_logarithmic)
+    axes.set_ylabel("held-out error" if heldout else "codelength [nats]")
+    number_axis(axes.yaxis, scale, text=(lambda share: f"{100 * share:g} %") if heldout else plain_number)
     axes.grid(alpha=0.25, which="major")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(colors=INK)
     axes.legend(frameon=False, fontsize=9, loc="best")
-
-
-def _name_dots(axes: Any, runs: Sequence[Run], *, heldout: bool) -> None:
-    if len(runs) > MOST_NAMES:
-        return
-    for run, place in zip(runs, places_of(runs, heldout=heldout), strict=True):
-        axes.annotate(literal(run.name), place, (5, 5), textcoords="offset points", fontsize=8, color=INK)
 
 
 def _steps(runs: Sequence[Run], heldout: bool) -> tuple[list[float], list[float]]:
@@ -112,13 +95,3 @@ def _steps(runs: Sequence[Run], heldout: bool) -> tuple[list[float], list[float]
         flops += [cost, cost]
         values += [values[-1], value]
     return [*flops, dearest], [*values, values[-1]]
-
-
-def _label_values(axis: Any, *, heldout: bool, is_logarithmic: bool) -> None:
-    """Plain numbers on the axis, never powers of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    if is_logarithmic:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %" if heldout else f"{value:,g}"))
