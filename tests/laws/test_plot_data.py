@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import prequential as pq
 from prequential.methods import Method
-from prequential.report.axes import spread
+from prequential.report.picture import spread
 from prequential.report.plots import ages as ages_module
 from prequential.report.plots.ages import age_edges, count_ages, expected_ages, trained_at
 from prequential.report.plots.calibration import reliability, temperature_line

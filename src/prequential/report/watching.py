@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prequential.errors import PreqError
-from prequential.report.finding import find_work, require_runs
 from prequential.report.names import printable, shortest
+from prequential.report.runs import find_work, require_runs
 from prequential.report.standings import Row, RunReader, Sums
 from prequential.runs.live import DIED
 

@@ -7,23 +7,22 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup, escape
 from numpy.typing import ArrayLike
 
 from prequential.measure.simple import SIMPLE_CODES
-from prequential.report.colours import COLOURS, DASHES
 from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of
 from prequential.report.comparison import Comparison
 from prequential.report.names import printable
 from prequential.report.page.facts import class_bars, data_card, environments_beside, settings_beside
+from prequential.report.picture import COLOURS, DASHES
 from prequential.report.reduction import Reduced, reduced, totals_after
 from prequential.report.table import Column
 from prequential.report.text import NOTHING, counted, listed, number, odds, sentence
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 SCRIPTS = ("curves.js", "scale.js", "chart.js", "cursor.js", "plots.js", "page.js", "tables.js")
 MOST_COLUMNS = 8
@@ -49,9 +48,6 @@ RUN_COLUMNS: list[Column[Any]] = [
 
 def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
     """The whole page as HTML; the notes stand behind its summary. The same comparison always gives the same text."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # slow to import, needed only here
-    from markupsafe import Markup
-
     templates = Environment(
         loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -64,7 +60,6 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
     about = f"{counted(comparison.length, 'label')} of {comparison.num_classes:,} classes, coded one after the other"
     columns, curves = columns_of(comparison), curves_of(comparison)
     rows: list[Row] = [*comparison.entries, *code_rows_of(comparison), *comparison.uncoded]
-    classes_title, classes = class_bars(longest)
     return templates.get_template("page.html").render(
         comparison=comparison,
         version=sys.modules["prequential"].__version__,  # an import would be an arrow upwards
@@ -80,8 +75,7 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
         most_columns=MOST_COLUMNS,
         missing=NOTHING,
         card=data_card(comparison, longest),
-        classes_title=classes_title,
-        classes=classes,
+        classes=class_bars(longest),
         num_runs=counted(len(records), "run"),
         run_columns=RUN_COLUMNS,
         runs=[(group, run) for group in groups for run in group.members],
@@ -102,15 +96,13 @@ def headline(comparison: Comparison) -> list[tuple[str, str, str]]:
     return told
 
 
-def with_powers(text: str) -> "Markup":
+def with_powers(text: str) -> Markup:
     """Text whose powers of e are written as such.
 
     Example:
         >>> print(with_powers("a < b, odds e^1,204 : 1, e^−3.5"))
         a &lt; b, odds e<sup>1,204</sup> : 1, e<sup>−3.5</sup>
     """
-    from markupsafe import Markup, escape
-
     return Markup(re.sub(r"\be\^(−?\d[\d,.]*\d|−?\d)", r"e<sup>\1</sup>", str(escape(text))))
 
 

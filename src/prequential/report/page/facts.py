@@ -53,15 +53,6 @@ class Beside:
         }
 
 
-def settings_of(record: Record) -> dict[str, str]:
-    """Everything that was decided about a run but its seed, as text by name.
-
-    The fingerprint of a model is that of its initial weights, which the seed draws.
-    """
-    parts = decided(record).items()
-    return {f"{part} · {key}": value for part, facts in parts for key, value in flat(facts).items()}
-
-
 def flat(facts: dict[str, Any], above: str = "") -> dict[str, str]:
     """Nested facts as one list of texts.
 
@@ -97,8 +88,8 @@ def as_text(value: Any) -> str:
 
 
 def settings_beside(groups: Sequence[SeedGroup]) -> Beside:
-    """The settings of all groups."""
-    return Beside([group.name for group in groups], [settings_of(group.first) for group in groups])
+    """Everything that was decided about each group but its seeds."""
+    return Beside([group.name for group in groups], [flat(decided(group.first)) for group in groups])
 
 
 def environments_beside(records: Sequence[Record]) -> Beside:

@@ -5,11 +5,10 @@ from functools import partial
 from pathlib import Path
 
 from prequential.errors import PreqError, unknown_name
-from prequential.report.pareto import Front
 from prequential.report.picture import require_picture_path
 from prequential.report.plots.calibration import plot_calibration
 from prequential.report.plots.draw import Options
-from prequential.report.plots.front import plot_pareto
+from prequential.report.plots.front import Front, plot_pareto
 from prequential.report.plots.replay import plot_replay
 from prequential.report.plots.sequence import ERROR, LOSS, plot_curves, plot_regret, plot_smoothed
 from prequential.report.runs import Needs, RunSet

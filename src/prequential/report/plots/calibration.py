@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.report.axes import POSITION, finish, literal, position_axis
-from prequential.report.colours import FAINT, MARKS
-from prequential.report.picture import picture
+from prequential.report.entries import standard_error
+from prequential.report.picture import FAINT, MARKS, POSITION, finish, literal, picture, position_axis
 from prequential.report.plots.draw import Options, draw_lines, frame, legend, num_told_apart, style
-from prequential.report.plots.lines import Line, places_of, saved_lines, standard_error
+from prequential.report.plots.lines import Line, places_of, saved_lines
 from prequential.report.reduction import kept
 from prequential.report.seeds import SeedGroup
 from prequential.report.text import counted, signed

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from prequential.errors import PreqError, unknown_name
 from prequential.measure.comparable import require_comparable, total_difference
 from prequential.measure.simple import SIMPLE_CODES
-from prequential.report.entries import mean_nats
+from prequential.report.entries import mean_nats, standard_error
 from prequential.report.reduction import kept
 from prequential.report.seeds import Run, SeedGroup
 from prequential.runs.record import Record
@@ -38,17 +38,6 @@ class Line:
     def end(self) -> float:
         """The value after the last label."""
         return float(self.y[-1])
-
-
-def standard_error(values: NDArray[np.float64]) -> Curve:
-    """Of the mean over the first axis; no number where a value is infinite.
-
-    Example:
-        >>> standard_error(np.array([[1.0], [3.0]])).tolist()
-        [1.0]
-    """
-    with np.errstate(invalid="ignore"):
-        return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
 
 
 def mean_of(group: SeedGroup) -> Curve:

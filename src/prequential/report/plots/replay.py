@@ -13,9 +13,7 @@ from prequential.catalogue import short_names
 from prequential.errors import PreqError, PreqWarning
 from prequential.methods import Method
 from prequential.methods.rebuild import method_from_settings
-from prequential.report.axes import finish, literal
-from prequential.report.colours import COLOURS, DASHES, GREY, MARKS
-from prequential.report.picture import picture
+from prequential.report.picture import COLOURS, DASHES, GREY, MARKS, finish, literal, picture
 from prequential.report.plots.ages import NUM_PIECES, Ages, count_ages, expected_ages
 from prequential.report.plots.draw import Options, legend, note
 from prequential.report.seeds import SeedGroup

@@ -11,9 +11,7 @@ import numpy as np
 
 from prequential.measure.comparable import require_same_sequence
 from prequential.reference import published
-from prequential.report.axes import POSITION, finish, literal, mark, position_axis
-from prequential.report.colours import FAINT, INK
-from prequential.report.picture import picture
+from prequential.report.picture import FAINT, INK, POSITION, finish, literal, mark, picture, position_axis
 from prequential.report.plots.draw import Options, draw_lines, frame, limits, name_lines, num_told_apart
 from prequential.report.plots.lines import (
     Curve,
