@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 
 import prequential as pq
 from prequential.methods import Method
-from prequential.report.axes import spread
+from prequential.report.picture import spread
 from prequential.report.plots import ages as ages_module
-from prequential.report.plots.against import find_reference
 from prequential.report.plots.ages import age_edges, count_ages, expected_ages, trained_at
 from prequential.report.plots.calibration import reliability, temperature_line
 from prequential.report.plots.lines import (
     cumulative_lines,
-    error_lines,
+    find_reference,
     growing_windows,
-    loss_lines,
     nats_saved,
     regret_lines,
     rolling_windows,
+    smoothed_lines,
     windows,
 )
+from prequential.report.plots.sequence import ERROR, LOSS
 from prequential.report.reduction import columns, kept
 from prequential.report.runs import Needs, RunSet
 from prequential.report.seeds import SeedGroup
@@ -223,7 +223,7 @@ def test_lines_are_what_the_measures_say(records: list[pq.Record]) -> None:
         assert back.y == pytest.approx(-line.y)
     for line, setting in zip(cumulative_lines(settings, "linear"), settings, strict=True):
         assert line.end == pytest.approx(setting.codelength)
-    for line, setting in zip(loss_lines(settings, "log", None), settings, strict=True):
+    for line, setting in zip(smoothed_lines(settings, LOSS.values, "log", None), settings, strict=True):
         sizes = growing_windows(96).sizes
         assert (line.y * sizes).sum() == pytest.approx(setting.codelength)
 
@@ -247,12 +247,12 @@ def test_error_rates_are_the_shares_of_wrong_labels() -> None:
         for seed, each in enumerate(np.array(wrong))
     ]
     (setting,) = lines_of(seeds)
-    (line,) = error_lines([setting], "linear", 4)
+    (line,) = smoothed_lines([setting], ERROR.values, "linear", 4)
     rates = np.array([[100 * sum(each[start : start + 4]) / 4 for start in range(7)] for each in wrong])
     assert line.x.tolist() == [start + 2.5 for start in range(7)]
     assert line.y.tolist() == rates.mean(axis=0).tolist() == [62.5, 37.5, 37.5, 37.5, 25.0, 25.0, 12.5]
     assert line.band == pytest.approx(np.abs(rates[0] - rates[1]) / 2)
-    (alone,) = error_lines(lines_of(seeds[:1]), "log", None)
+    (alone,) = smoothed_lines(lines_of(seeds[:1]), ERROR.values, "log", None)
     assert (alone.y * growing_windows(10).sizes).sum() / 100 == pytest.approx(seeds[0].errors)
     assert alone.band is None
 

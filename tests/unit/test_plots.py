@@ -13,9 +13,9 @@ import pytest
 import prequential as pq
 from prequential import PreqError, Record, cli
 from prequential.errors import PreqWarning
-from prequential.report.colours import COLOURS, DASHES
+from prequential.report.picture import COLOURS, DASHES
 from prequential.report.plots import KINDS
-from prequential.report.plots.against import find_reference
+from prequential.report.plots.lines import find_reference
 from prequential.report.runs import Needs, RunSet
 from prequential.runs.record import PER_POSITION
 

@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 import prequential as pq
 from prequential.cli import main
 from prequential.errors import PreqError
-from prequential.report.finding import find_runs
+from prequential.report.runs import find_runs
 from prequential.runs.signals import StopRequest
 from prequential.sweeps import summarise
 from prequential.sweeps.directory import set_aside

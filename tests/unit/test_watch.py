@@ -28,8 +28,8 @@ from prequential import PreqError, Record, cli
 from prequential.cli.watch_table import view
 from prequential.files import write_array
 from prequential.lock import DirectoryLock
-from prequential.report import sums as sums_module
-from prequential.report.sums import Sums
+from prequential.report import standings as sums_module
+from prequential.report.standings import Sums
 from prequential.report.watching import Snapshot, Watcher, regrets
 from prequential.runs.live import PROGRESS_FILE, ProgressFile, Standing, is_going, is_locked, read_standing
 from prequential.runs.progress import Progress

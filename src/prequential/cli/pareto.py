@@ -16,9 +16,8 @@ from prequential.catalogue import short_names
 from prequential.cli.parse import JsonFlag, PathText, Runs, parse
 from prequential.errors import PreqError
 from prequential.report.names import main_settings, printable
-from prequential.report.pareto import Front, place, shown_of
 from prequential.report.picture import require_picture_path
-from prequential.report.plots.front import plot_pareto
+from prequential.report.plots.front import Front, place, plot_pareto, shown_of
 from prequential.report.seeds import Run
 from prequential.report.table import Column, print_table, say, write_csv
 from prequential.report.text import counted, number, percentage

@@ -12,7 +12,8 @@ from prequential.cli.parse import JsonFlag, PathText, flag_group
 from prequential.cli.settings import parse_settings
 from prequential.errors import PreqError, unknown_name
 from prequential.learn.execution import Execution
-from prequential.report.curve import plot_curve, require_picture_path
+from prequential.report.picture import require_picture_path
+from prequential.report.plots import plot_curve
 from prequential.runs.record import Record, require_no_run
 from prequential.settings import setting
 from prequential.trackers import track, tracker_names

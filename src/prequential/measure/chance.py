@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from prequential.errors import PreqError, require_count, require_number, whole_seed
 from prequential.rng import derive, integers_below
 
 NUM_NODES = 200
+_nodes = functools.cache(np.polynomial.legendre.leggauss)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,17 +61,12 @@ def two_sided(t: float, degrees: int) -> float:
         >>> round(two_sided(12.7062, 1), 6), round(two_sided(-2.2281, 10), 6)
         (0.05, 0.050003)
     """
-    nodes, weights = _nodes()
+    nodes, weights = _nodes(NUM_NODES)
 
     def area(end: float) -> float:
         return float(weights @ np.sin((nodes + 1) * end / 2) ** (degrees - 1)) * end / 2
 
     return min(area(math.atan2(math.sqrt(degrees), abs(t))) / area(math.pi / 2), 1.0)
-
-
-@functools.cache
-def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.polynomial.legendre.leggauss(NUM_NODES)
 
 
 def bootstrap_best(

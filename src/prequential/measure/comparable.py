@@ -1,7 +1,8 @@
 """Which records are about the same labels, and how far one is behind another along them. No torch."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,12 +60,8 @@ def require_same_data(record: Record, reference: Record) -> None:
     """Refuse records, with a code or without, that are not about the same labels of the same data in the same order."""
     if sequence_of(record) == sequence_of(reference):
         return
-    for what, mine, other in [
-        ("length", record.length, reference.length),
-        ("order", record.seeds["order_seed"], reference.seeds["order_seed"]),
-        ("labels", record.data["labels"], reference.data["labels"]),
-        ("inputs", _examples(record), _examples(reference)),
-    ]:
+    told = ((each.length, each.seeds["order_seed"], *fingerprints_of(each.data)) for each in (record, reference))
+    for what, mine, other in zip(("length", "order", "labels", "inputs"), *told, strict=True):
         if mine != other:
             raise PreqError(
                 f"{name_of(record)} and {name_of(reference)} differ in their {what} ({mine} and {other}); "
@@ -72,15 +69,14 @@ def require_same_data(record: Record, reference: Record) -> None:
             )
 
 
-def sequence_of(record: Record) -> tuple[int, str, str]:
+def sequence_of(record: Record) -> tuple[int, str | None, str | None]:
     """What records share that are about the same labels of the same examples in the same order."""
-    return record.length, record.data["labels"], _examples(record)
+    return record.length, *fingerprints_of(record.data)
 
 
-def _examples(record: Record) -> str:
-    """What says whether two records are about the same examples, even if they were shown different parts of them."""
-    fingerprint: str = record.data.get("examples") or record.data["inputs"]
-    return fingerprint
+def fingerprints_of(data: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """What tells labels and examples from others; of the latter even if only parts of them were shown to a model."""
+    return data.get("labels"), data.get("examples") or data.get("inputs")
 
 
 def require_records(records: Iterable[Record], what: str) -> list[Record]:

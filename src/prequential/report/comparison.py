@@ -3,12 +3,20 @@
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
 
 from prequential.conditioning import difference
 from prequential.errors import PreqError
 from prequential.measure.chance import PairedTest
-from prequential.measure.comparable import name_of, require_records, require_same_data, require_same_sequence
+from prequential.measure.comparable import (
+    fingerprints_of,
+    name_of,
+    require_records,
+    require_same_data,
+    require_same_sequence,
+)
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.notebook import html_table, to_arrow, to_pandas
 from prequential.report import columns
@@ -21,9 +29,6 @@ from prequential.report.table import print_table, say, values_of
 from prequential.report.text import listed
 from prequential.runs.live import status_of
 from prequential.runs.record import Record
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 TOP = 20
 """Settings that are printed unless more are asked for."""
@@ -100,7 +105,7 @@ class Comparison:
             "left_out": left_out or {},
         }
 
-    def print(self, console: "Console", top: int = TOP) -> None:
+    def print(self, console: Console, top: int = TOP) -> None:
         """Print the table, in as many pieces as the terminal needs, and what it says."""
         say(console, title_of(self), "bold")
 
@@ -115,8 +120,6 @@ class Comparison:
             say(console, sentence)
 
     def __str__(self) -> str:
-        from rich.console import Console
-
         text = io.StringIO()
         self.print(Console(file=text))
         return text.getvalue().rstrip("\n")
@@ -200,7 +203,7 @@ def _require_finished(runs: Sequence[Record]) -> None:
 def _notes(groups: Sequence[Compared]) -> list[str]:
     notes = []
     held = [record.data["heldout"] or {} for group in groups for record in group.records if record.heldout is not None]
-    if len({(data.get("labels"), data.get("examples") or data.get("inputs")) for data in held}) > 1:
+    if len(set(map(fingerprints_of, held))) > 1:
         notes.append("held-out figures are of different held-out data: they cannot be compared with each other")
     if told := difference((group.name, group.first.conditioned_on) for group in groups if group.first.prequential):
         notes.append(told)

@@ -108,6 +108,17 @@ def lead(best: Floats, other: Floats) -> tuple[int | None, float | None]:
     return (int(behind[-1]) + 1 if len(behind) else 0), share
 
 
+def standard_error(values: Floats) -> Floats:
+    """Of the mean over the first axis; no number where a value is infinite.
+
+    Example:
+        >>> standard_error(np.array([[1.0], [3.0]])).tolist()
+        [1.0]
+    """
+    with np.errstate(invalid="ignore"):
+        return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
+
+
 def mean_of(values: Sequence[float | None]) -> float | None:
     """The mean; None where one of them is not known."""
     known = [value for value in values if value is not None]
@@ -117,18 +128,18 @@ def mean_of(values: Sequence[float | None]) -> float | None:
 def entries_of(groups: Sequence[Compared], simple: dict[str, float], length: int) -> list[Entry]:
     """The groups as entries, best first."""
     ranked = sorted(groups, key=lambda group: (group.codelength, group.name))
-    best = ranked[0].codelength
-    differences = [_more(group.codelength, best) for group in ranked]
+    best = ranked[0].codelength  # where even that is infinite, there are no odds between any two
+    differences = [group.codelength - best for group in ranked] if math.isfinite(best) else [math.nan] * len(ranked)
     log_sum = float(np.logaddexp.reduce(np.negative(differences))) if math.isfinite(best) else math.nan
     entries = []
     for group, difference, (leads_from, early_share) in zip(ranked, differences, _leads(ranked, length), strict=True):
-        nats = group.codelength
+        nats, each = group.codelength, np.array([run.codelength for run in group.members])
         test = None if group is ranked[0] else paired_test_of(ranked[0], group)
         entries.append(
             Entry(
                 **vars(group),
                 nats=nats,
-                standard_error=_standard_error([run.codelength for run in group.members]),
+                standard_error=float(standard_error(each)) if len(each) > 1 and math.isfinite(nats) else None,
                 bits_per_label=nats / math.log(2) / length,
                 savings={name: _saving(nats, code) for name, code in simple.items()},
                 errors=mean_of([record.errors for record in group.records]) if math.isfinite(nats) else None,
@@ -152,18 +163,8 @@ def _leads(ranked: Sequence[Compared], length: int) -> list[tuple[int | None, fl
     return [leads[0], *leads]
 
 
-def _more(nats: float, best: float) -> float:
-    return nats - best if math.isfinite(best) else math.nan  # no odds between two that made the labels impossible
-
-
 def _saving(nats: float, code: float) -> float:
     return 1.0 - nats / code if code else 0.0 if not nats else -math.inf
-
-
-def _standard_error(values: Sequence[float]) -> float | None:
-    if len(values) < 2 or not np.isfinite(values).all():
-        return None
-    return float(np.std(values, ddof=1)) / math.sqrt(len(values))
 
 
 def paired_test_of(first: SeedGroup, second: SeedGroup) -> PairedTest | None:

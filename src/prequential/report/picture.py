@@ -1,16 +1,47 @@
-"""Pictures as files: where they may go, how they look, and the same bytes each time."""
+"""What all pictures share: colours, axes with plain numbers, and files with the same bytes each time."""
 
+import math
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import writing
-from prequential.report.colours import INK
 
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+"""Okabe and Ito's, without their yellow, which cannot be read on white paper."""
+
+DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
+    "solid",
+    (0, (5, 1.6)),
+    (0, (1.2, 1.2)),
+    (0, (6, 1.5, 1.2, 1.5)),
+    (0, (3, 1.2, 1, 1.2, 1, 1.2)),
+    (0, (9, 2.5)),
+    (0, (2.5, 1)),
+)
+"""A line style for each colour, so that nothing is told by colour alone; as matplotlib writes them, in line widths."""
+
+MARKS = "os^Dv<>"
+"""A mark for each colour, for the same reason."""
+
+INK, GREY, FAINT = "#222222", "#666666", "#999999"
+"""What is written, what is said by the way, and what stays in the background."""
+
+METHOD_STYLES = (
+    ("#0072b2", "o"), ("#56b4e9", "s"), ("#d55e00", "^"), ("#e69f00", "D"), ("#009e73", "v"),
+    ("#cc79a7", "P"), ("#000000", "X"), ("#7f7f00", "<"), ("#8c564b", ">"),
+)  # fmt: skip
+"""A colour and a mark for each method, in the order in which methods are listed; told apart without colours too."""
+
+POSITION = "position in the sequence [labels]"
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 FORMATS = (".png", ".svg", ".pdf")
 DOTS_PER_INCH = 150
 UNDATED: dict[str, dict[str, str | None]] = {
@@ -43,10 +74,15 @@ def require_picture_path(path: Path) -> None:
     """Refuse a file that no picture can be written to."""
     if path.suffix.lower() not in FORMATS:
         raise PreqError(f"a picture is {', '.join(FORMATS)}, got '{path.name}'; end the name in one of them")
+    require_place("picture", path)
+
+
+def require_place(what: str, path: Path) -> None:
+    """Refuse a place where no file can be written, before the work."""
     above = next(parent for parent in path.absolute().parents if parent.exists())
     is_closed = path.exists() and not os.access(path, os.W_OK)
     if not above.is_dir() or not os.access(above, os.W_OK) or path.is_dir() or is_closed:
-        raise PreqError(f"the picture {path} cannot be written; choose another place")
+        raise PreqError(f"the {what} {path} cannot be written; choose another place")
 
 
 @contextmanager
@@ -81,3 +117,83 @@ def _letters_without_form(figure: Any) -> str:
     known = get_font(findfont("DejaVu Sans")).get_charmap()
     used = {letter for text in figure.findobj(Text) for letter in text.get_text() if not letter.isspace()}
     return "".join(sorted(letter for letter in used if ord(letter) not in known))
+
+
+def plain_number(value: float) -> str:
+    """A number as people write it, short enough for an axis.
+
+    Example:
+        >>> [plain_number(value) for value in (60000, 2.5, -0.001, 0, 10_000_000, 5e-7)]
+        ['60,000', '2.5', '−0.001', '0', '10 M', '5·10⁻⁷']
+    """
+    if 0 < abs(value) < 0.9e-3:
+        power = math.floor(math.log10(abs(value)) + 1e-9)
+        factor = f"{value / 10**power:.3g}·".removeprefix("1·")
+        return f"{factor}10{str(power).translate(SUPERSCRIPTS)}".replace("-", "−")
+    is_large = abs(value) >= 0.9999e6
+    text = f"{value / 1e6 if is_large else value:,.6f}".rstrip("0").rstrip(".")
+    return text.replace("-", "−") + (" M" if is_large else "")
+
+
+def literal(text: str) -> str:
+    """Text that matplotlib draws as it is: a name with dollar signs is no formula.
+
+    Example:
+        >>> print(literal("cost_$5_$6"))
+        cost_\\$5_\\$6
+    """
+    return text.replace("$", r"\$")
+
+
+def number_axis(axis: Any, scale: str, *, most: int = 5, text: Callable[[float], str] = plain_number) -> None:
+    """Ticks at round places, not as powers of ten; on a logarithmic axis of less than two decades also between."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    if scale == "log":
+        short = low > 0 and high / low < 100
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,), numticks=12))
+        axis.set_minor_formatter(NullFormatter())
+    else:
+        axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+
+
+def position_axis(axes: Any, length: int, scale: str) -> None:
+    """Positions from the first to the last label; a logarithmic axis leaves out the first ten of a long sequence."""
+    first = 0 if scale == "linear" else 10 if length >= 1000 else 1
+    axes.set(xscale=scale, xlim=(first, max(length, first + 1)))
+
+
+def finish(axes: Any, *, x: str, y: str, scale: str, y_scale: str = "linear", most: int = 5) -> None:
+    """Names, ticks and grid of axes whose lines and limits are there."""
+    axes.set(xlabel=x, ylabel=y)
+    number_axis(axes.xaxis, scale, most=most)
+    number_axis(axes.yaxis, y_scale)
+    axes.grid(color=FAINT, alpha=0.3, linewidth=0.5, which="major")
+
+
+def mark(axes: Any, text: str, at: tuple[float, float], offset: tuple[float, float], **look: Any) -> None:
+    """A small text beside a place, so many points away from it."""
+    axes.annotate(text, at, offset, textcoords="offset points", **{"fontsize": 7, "color": GREY} | look)
+
+
+def spread(places: Sequence[float], gap: float, top: float) -> NDArray[np.float64]:
+    """The nearest places, in the same order, that are at least `gap` apart and inside [0, top] if there is room.
+
+    Example:
+        >>> spread([10.0, 50.0, 51.0], 4.0, 100.0).tolist()
+        [10.0, 48.5, 52.5]
+    """
+    order = np.argsort(places, kind="stable")
+    groups: list[tuple[float, int]] = []
+    for rank, index in enumerate(order):  # without the gaps they only must not go down: isotonic regression
+        groups.append((float(places[index]) - rank * gap, 1))
+        while len(groups) > 1 and groups[-2][0] > groups[-1][0]:
+            (mean, number), (before, others) = groups.pop(), groups.pop()
+            groups.append(((mean * number + before * others) / (number + others), number + others))
+    level = np.repeat([mean for mean, _ in groups], [number for _, number in groups])
+    level = np.clip(level, 0, max(top - (len(order) - 1) * gap, 0))
+    found = np.empty(len(order))
+    found[order] = level + np.arange(len(order)) * gap
+    return found

@@ -21,6 +21,9 @@ GROUP_SIZE = 1 << 20
 """Numbers looked at together: what bounds the memory."""
 COLUMNS = 800
 """More than a panel has dots, at the size and resolution in which pictures are written."""
+Worst = tuple[float, int, int, int]
+"""Of what lies between two kept positions: minus the distance from the line where it is largest (so that in a heap the
+worst come first), the position there, and the two."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,16 +69,16 @@ def reduced(nats: Sequence[Floats], most: int = 2000) -> Reduced:
     kept = sorted(ends | set(even[even <= length].tolist()))
     waiting = [_worst(curves, start, stop) for start, stop in pairwise(kept)]
     heapq.heapify(waiting)
-    while len(kept) < most and waiting and waiting[0].deviation > 0:
-        worst = heapq.heappop(waiting)
-        kept.append(worst.position)
-        heapq.heappush(waiting, _worst(curves, worst.start, worst.position))
-        heapq.heappush(waiting, _worst(curves, worst.position, worst.stop))
+    while len(kept) < most and waiting and waiting[0][0] < 0:
+        _, position, start, stop = heapq.heappop(waiting)
+        kept.append(position)
+        heapq.heappush(waiting, _worst(curves, start, position))
+        heapq.heappush(waiting, _worst(curves, position, stop))
     positions = np.array(sorted(kept), np.int64)
     return Reduced(
         kept=positions,
         totals=[totals_after(curve, positions) for curve in curves],
-        error=abs(waiting[0].deviation) if waiting else 0.0,
+        error=abs(waiting[0][0]) if waiting else 0.0,
     )
 
 
@@ -97,25 +100,12 @@ def totals_after(nats: Floats, kept: NDArray[np.int64]) -> Floats:
     return np.append(0.0, np.cumsum(sums))
 
 
-@dataclass(frozen=True, order=True)
-class _Worst:
-    """Where between two kept positions some codelength is furthest from the line; the worst come first."""
-
-    rank: float
-    position: int
-    start: int
-    stop: int
-
-    @property
-    def deviation(self) -> float:
-        return -self.rank
-
-
-def _worst(curves: Iterable[Floats], start: int, stop: int) -> _Worst:
+def _worst(curves: Iterable[Floats], start: int, stop: int) -> Worst:
+    """Where between two kept positions some codelength is furthest from the line."""
     size = stop - start
     covering = [curve[start:stop] for curve in curves if len(curve) >= stop]
     if size < 2 or not covering:
-        return _Worst(0.0, start, start, stop)
+        return 0.0, start, start, stop
     share = np.arange(1, size + 1) / size
     furthest = np.zeros(size)
     rows = max(GROUP_SIZE // size, 1)
@@ -127,7 +117,7 @@ def _worst(curves: Iterable[Floats], start: int, stop: int) -> _Worst:
         totals[totals < rounding] = 0.0
         np.maximum(furthest, totals.max(axis=0), out=furthest)
     at = int(furthest[:-1].argmax())
-    return _Worst(-float(furthest[at]), start + at + 1, start, stop)
+    return -float(furthest[at]), start + at + 1, start, stop
 
 
 def columns(length: int, scale: str, most: int = COLUMNS) -> NDArray[np.int64]:

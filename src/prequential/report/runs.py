@@ -3,17 +3,16 @@
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from prequential.errors import PreqError, PreqWarning
 from prequential.measure.comparable import name_of, require_comparable, sequence_of
-from prequential.report.finding import find_runs
 from prequential.report.names import group_names, short_names
 from prequential.report.seeds import Run, SeedGroup, codelength_of, grouped, outline
 from prequential.report.text import counted, listed
-from prequential.runs.live import status_of
+from prequential.runs.live import is_locked, status_of
 from prequential.runs.record import RECORD_FILE, Record, load
 
 Source = Record | str | Path
@@ -64,8 +63,7 @@ class RunSet:
     @classmethod
     def of(cls, records: Sequence[Record]) -> "RunSet":
         """Records that are in memory."""
-        names = short_names(records)
-        return cls([Run(name, each, codelength_of(each), each) for name, each in zip(names, records, strict=True)])
+        return cls(_named([Run("", record, codelength_of(record), record) for record in records]))
 
     @classmethod
     def find(
@@ -82,7 +80,7 @@ class RunSet:
         Raises:
             PreqError: for a directory without a run, a named run that will not do, or if nothing is left.
         """
-        found: list[tuple[Record, float, Record | Path, bool]] = []
+        found: list[tuple[Run, bool]] = []
         left_out: dict[str, list[str]] = {}
         for source, is_named in _sources(runs):
             try:
@@ -93,7 +91,7 @@ class RunSet:
                     raise
                 reason = f"that cannot be read ({error})"
             if reason is None:
-                found.append(((kept or outline)(record), codelength_of(record), source, is_named))
+                found.append((Run("", (kept or outline)(record), codelength_of(record), source), is_named))
             elif is_named:
                 raise PreqError(f"{name_of(record)} is a run {reason}; leave it out")
             else:
@@ -103,9 +101,7 @@ class RunSet:
             can_wait = not needs.whole and any(reason.startswith("not finished") for reason in left_out)
             hint = "none has kept a label yet" if needs.prefix else "--prefix compares the labels that all have coded"
             raise PreqError(f"there is no run to show: {told}" + f"; {hint}" * can_wait)
-        shown = _in_one_order(found, left_out)
-        names = short_names([record for record, *_ in shown])
-        return cls([Run(name, *each[:3]) for name, each in zip(names, shown, strict=True)], left_out)
+        return cls(_named(_in_one_order(found, left_out)), left_out)
 
     @property
     def notes(self) -> list[str]:
@@ -172,24 +168,75 @@ def _sources(runs: Source | Iterable[Source]) -> list[tuple[Record | Path, bool]
     return list(found.values())
 
 
-def _in_one_order(
-    found: list[tuple[Record, float, Record | Path, bool]], left_out: dict[str, list[str]]
-) -> list[tuple[Record, float, Record | Path, bool]]:
+def _named(runs: Sequence[Run]) -> list[Run]:
+    names = short_names([run.record for run in runs])
+    return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
+
+
+def _in_one_order(found: Sequence[tuple[Run, bool]], left_out: dict[str, list[str]]) -> list[Run]:
     """Without the runs of folders that are about the same data in another order than most."""
-    most = Counter(sequence_of(record) for record, *_ in found).most_common(1)[0][0]
-    common = next(record for record, *_ in found if sequence_of(record) == most)
-
-    def is_another_order(record: Record) -> bool:
-        mine, other = ((r.data["name"], r.length, r.num_classes) for r in (record, common))
-        is_shuffled = record.seeds["order_seed"] != common.seeds["order_seed"]
-        return sequence_of(record) != most and mine == other and is_shuffled
-
-    shown = []
-    for each in found:
-        record, _, source, is_named = each
-        if is_another_order(record) and not is_named:
-            reason = f"in another order than most (order seed {common.seeds['order_seed']})"
-            left_out.setdefault(reason, []).append(str(source))
+    most = Counter(sequence_of(run.record) for run, _ in found).most_common(1)[0][0]
+    common = next(run.record for run, _ in found if sequence_of(run.record) == most)
+    order_seed, shown = common.seeds["order_seed"], []
+    for run, is_named in found:
+        mine, other = ((r.data["name"], r.length, r.num_classes) for r in (run.record, common))
+        is_elsewhere = sequence_of(run.record) != most and mine == other
+        if is_elsewhere and run.record.seeds["order_seed"] != order_seed and not is_named:
+            reason = f"in another order than most (order seed {order_seed})"
+            left_out.setdefault(reason, []).append(str(run.source))
         else:
-            shown.append(each)
+            shown.append(run)
     return shown
+
+
+def find_runs(directories: Sequence[str | Path]) -> list[Path]:
+    """The run directories that are, or lie anywhere below, the given ones; each once, in order of their names.
+
+    Raises:
+        PreqError: for a directory that is not there, or with no run in it.
+    """
+    for directory in directories:
+        require_runs(directory, find_work([directory], is_strict=True)[0])
+    return find_work(directories)[0]
+
+
+def require_runs(directory: str | Path, found: Sequence[Path]) -> None:
+    """Refuse a directory that is not there, or in which nothing was found."""
+    wanted = "that preq run or preq sweep wrote with --out"
+    if not Path(directory).is_dir():
+        raise PreqError(f"{directory} is no directory; name one {wanted}")
+    if not found:
+        raise PreqError(f"{directory} holds no run; name a directory {wanted}")
+
+
+def find_work(directories: Sequence[str | Path], *, is_strict: bool = False) -> tuple[list[Path], list[Path]]:
+    """The runs at or below the directories, and what is locked there without being a run: a sweep, or a run that has
+    not written anything yet.
+
+    A folder that cannot be read is passed over, unless `is_strict`.
+    """
+    runs: dict[Path, Path] = {}
+    locked: dict[Path, Path] = {}
+    for directory in map(Path, directories):
+        for path, is_run in _below(directory, is_strict=is_strict):
+            if is_run:
+                runs.setdefault(path.resolve(), path)
+            elif is_locked(path):
+                locked.setdefault(path.resolve(), path)
+    return list(runs.values()), list(locked.values())
+
+
+def _below(directory: Path, *, is_strict: bool) -> Iterator[tuple[Path, bool]]:
+    if (directory / RECORD_FILE).is_file():
+        yield directory, True
+        return
+    yield directory, False
+    try:
+        children = sorted(child for child in directory.iterdir() if child.is_dir() and not child.name.startswith("."))
+    except OSError as error:
+        if is_strict and directory.is_dir():
+            raise PreqError(f"{directory} cannot be read: {error.strerror}") from None
+        return
+    for child in children:
+        if not child.is_symlink() or (child / RECORD_FILE).is_file():  # links to folders may go round in circles
+            yield from _below(child, is_strict=is_strict)

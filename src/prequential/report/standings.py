@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from prequential.errors import PreqError
-from prequential.files import read_array
+from prequential.files import read_array, read_values
+from prequential.measure.comparable import fingerprints_of
 from prequential.methods.minibatch import MiniBatches
 from prequential.methods.rebuild import method_from_settings
 from prequential.plan import Plan
-from prequential.report.sums import Sums
 from prequential.runs.live import DIED, Standing, read_standing, status_of
 from prequential.runs.record import OVER, RECORD_FILE, read_facts
 
@@ -24,6 +24,8 @@ SPARK_WINDOWS = 8
 MOST_POSITIONS_COUNTED = 200_000
 """Longer plans are not counted for an estimate of the time left: it would take seconds."""
 UNKNOWN = 0
+BLOCK = 4096
+"""Positions between two sums that are kept: memory does not grow with the nats themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +67,35 @@ class Row:
     @property
     def sequence(self) -> tuple[Any, ...]:
         """What runs share that can be compared."""
-        data = self.facts["data"]
-        examples = data.get("examples") or data.get("inputs")
-        return data.get("name"), self.facts["length"], data.get("labels"), examples, bool(self.facts.get("prequential"))
+        data, length = self.facts["data"], self.facts["length"]
+        return data.get("name"), length, *fingerprints_of(data), bool(self.facts.get("prequential"))
+
+
+class Sums:
+    """Codelengths of the prefixes of a nats.npy that grows."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._blocks, self._length, self._inode = file, [0.0], 0, -1
+        self._known: dict[int, float] = {0: 0.0}
+
+    def extend(self, length: int) -> None:
+        """The first `length` values count now; a run that went back to a checkpoint is read again from there."""
+        inode = self._file.stat().st_ino if length and self._file.exists() else -1
+        if length < self._length or inode != self._inode:
+            self._inode, length_kept = inode, length if inode == self._inode else 0
+            self._blocks = self._blocks[: length_kept // BLOCK + 1]
+        self._known, self._length = {0: 0.0}, length
+        while len(self._blocks) * BLOCK <= length:
+            begin = (len(self._blocks) - 1) * BLOCK
+            self._blocks.append(self._blocks[-1] + float(read_values(self._file, begin, begin + BLOCK).sum()))
+
+    def at(self, position: int) -> float:
+        """The codelength of the first labels, as many as `position` says."""
+        if position not in self._known:
+            block = position // BLOCK
+            rest = read_values(self._file, block * BLOCK, position)
+            self._known[position] = self._blocks[block] + float(rest.sum())
+        return self._known[position]
 
 
 class RunReader:
@@ -114,32 +142,31 @@ class RunReader:
         return True
 
     def _row(self, status: str, standing: Standing | None) -> Row:
-        facts, has_code = self._facts, bool(self._facts.get("prequential", True))
-        kept = int(facts["arrays"].get("nats", {}).get("length", 0))
-        position = kept if standing is None else standing.position
+        has_code, standing = bool(self._facts.get("prequential", True)), standing or self._recorded()
+        position = standing.position
         self.sums.extend(position if has_code else 0)
-        seconds = float(facts.get("seconds") or 0.0) if standing is None else standing.seconds
-        trained = 0 if standing is None else standing.trained_examples
-        rate, left, share = self._speed(status, position, seconds, trained)
+        rate, left, share = self._speed(status, standing, has_code=has_code)
         return Row(
             path=self.path,
             status=status,
-            facts=facts,
+            facts=self._facts,
             position=position,
             nats=self.sums.at(position) if has_code and position else None,
-            errors=self._errors(position, standing) if has_code and position else None,
-            seconds=seconds,
+            errors=standing.errors if has_code and position else None,
+            seconds=standing.seconds,
             rate=rate,
             seconds_left=left,
             share=share,
             spark=self._spark(position) if has_code else (),
         )
 
-    def _errors(self, position: int, standing: Standing | None) -> int:
-        if standing is not None:
-            return standing.errors
-        labels, predicted = (read_array(self.path / f"{name}.npy", position) for name in ("labels", "predicted"))
-        return int((labels != predicted).sum())
+    def _recorded(self) -> Standing:
+        """Where the run stands by its record, which does not tell how much was trained."""
+        position, errors = int(self._facts["arrays"].get("nats", {}).get("length", 0)), 0
+        if position:
+            labels, predicted = (read_array(self.path / f"{name}.npy", position) for name in ("labels", "predicted"))
+            errors = int((labels != predicted).sum())
+        return Standing(position, None, errors, 0, float(self._facts.get("seconds") or 0.0), "")
 
     def _spark(self, position: int) -> tuple[float, ...]:
         begin = position // 2
@@ -148,15 +175,19 @@ class RunReader:
             return ()
         return tuple((self.sums.at(b) - self.sums.at(a)) / (b - a) for a, b in pairwise(edges))
 
-    def _speed(self, status: str, position: int, seconds: float, trained: int) -> tuple[Any, Any, float]:
+    def _speed(self, status: str, standing: Standing, *, has_code: bool) -> tuple[Any, Any, float]:
         """Rate, seconds left and share done. What takes time is training, which methods spread differently."""
-        has_code = bool(self._facts.get("prequential", True))
-        total = _trained_in_all(self._facts) if status == "running" else None
-        share = position / self._facts["length"] if has_code else float(status == "finished")
-        if not has_code and total:
-            share = trained / total
+        length, position = self._facts["length"], standing.position
+        seconds, trained = standing.seconds, standing.trained_examples
+        share = position / length if has_code else float(status == "finished")
         if status != "running":
             return (position / seconds if has_code and position and seconds else None), None, share
+        data, plan_seed = self._facts["data"], self._facts["seeds"].get("plan_seed", 0)
+        total = _trained_in_all(
+            json.dumps(self._facts["method"]), length, plan_seed, heldout=data.get("heldout") is not None
+        )
+        if not has_code and total:
+            share = trained / total
         seen = (seconds, position, trained)
         if self._seen and seen < self._seen[-1]:
             self._seen.clear()
@@ -168,20 +199,15 @@ class RunReader:
         rate, speed = (position - labels) / (seconds - since), (trained - examples) / (seconds - since)
         rate = rate or position / seconds  # where labels come all at once after much training
         if total == UNKNOWN:  # only the labels tell how far it is
-            left = (self._facts["length"] - position) / rate if rate > 0 else None
+            left = (length - position) / rate if rate > 0 else None
         else:
             left = (total - trained) / speed if total is not None and speed > 0 else None
         return (rate if has_code else speed) or None, left, share
 
 
-def _trained_in_all(facts: dict[str, Any]) -> int | None:
-    """Examples that the whole plan trains on; UNKNOWN of a method that is not here, None if counting takes long."""
-    has_heldout = facts["data"].get("heldout") is not None
-    return _count(json.dumps(facts["method"]), facts["length"], facts["seeds"].get("plan_seed", 0), has_heldout)
-
-
 @lru_cache(maxsize=64)
-def _count(settings: str, length: int, plan_seed: int, heldout: bool) -> int | None:
+def _trained_in_all(settings: str, length: int, plan_seed: int, *, heldout: bool) -> int | None:
+    """Examples that the whole plan trains on; UNKNOWN of a method that is not here, None if counting takes long."""
     try:
         method = method_from_settings(json.loads(settings))
     except PreqError:

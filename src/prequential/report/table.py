@@ -3,17 +3,21 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len, chop_cells
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
 
 from prequential.files import writing
 from prequential.report.text import NOTHING
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 Row = TypeVar("Row")
 SMALLEST_NAME = 20
@@ -78,10 +82,7 @@ def _in_csv(value: object) -> object:
 
 
 def print_table(
-    console: "Console",
-    columns: Sequence[Column[Row]],
-    rows: Sequence[Row],
-    style: Callable[[Row], str] = lambda row: "",
+    console: Console, columns: Sequence[Column[Row]], rows: Sequence[Row], style: Callable[[Row], str] = lambda row: ""
 ) -> None:
     """Print rows, in as many pieces as the terminal needs, the first column in each; nothing is cut off."""
     for piece in _pieces(console, columns, rows):
@@ -89,10 +90,8 @@ def print_table(
         console.print()
 
 
-def say(console: "Console", text: str, style: str = "") -> None:
+def say(console: Console, text: str, style: str = "") -> None:
     """Print a sentence in lines that fit the terminal."""
-    from rich.text import Text
-
     console.print(Text("\n".join(lines_of(text, console.width)), style), no_wrap=True, overflow="ignore", crop=False)
 
 
@@ -103,8 +102,6 @@ def lines_of(text: str, width: int) -> list[str]:
         >>> lines_of("the best is a-name-of-many-parts here", 12)
         ['the best is', 'a-name-of-', 'many-parts', 'here']
     """
-    from rich.cells import cell_len
-
     lines = [""]
     for word in text.split(" "):
         if cell_len(f"{lines[-1]} {word}") <= width:
@@ -114,9 +111,8 @@ def lines_of(text: str, width: int) -> list[str]:
     return [line.removeprefix(" ") for line in lines if line]
 
 
-def _pieces(console: "Console", columns: Sequence[Column[Row]], rows: Sequence[Row]) -> list[list[Column[Row]]]:
+def _pieces(console: Console, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> list[list[Column[Row]]]:
     """The columns side by side: bands stay whole, unless one alone is too wide."""
-    from rich.measure import Measurement
 
     def fits(part: Sequence[Column[Row]]) -> bool:
         wide = console.options.update(max_width=10_000)
@@ -136,12 +132,7 @@ def _pieces(console: "Console", columns: Sequence[Column[Row]], rows: Sequence[R
 
 def _table(
     width: int, columns: Sequence[Column[Row]], rows: Sequence[Row], style: Callable[[Row], str] = lambda row: ""
-) -> "Table":
-    from rich.box import SIMPLE_HEAD
-    from rich.cells import cell_len
-    from rich.table import Table
-    from rich.text import Text
-
+) -> Table:
     first, *others = columns
     widest = max((cell_len(line) for c in others for r in rows for line in (c.cell(r), *c.head.split("\n"))), default=0)
     room = width - widest - 1
@@ -164,13 +155,8 @@ def wrapped(name: str, width: int, most: int) -> str:
         learning-rate-
         0.003/seed0
     """
-    from rich.cells import cell_len, chop_cells
-
-    parts, lines = [""], [""]
-    for letter in name:
-        parts[-1] += letter
-        parts += [""] if letter in SEPARATORS else []
-    for part in parts:
+    lines = [""]
+    for part in re.split(f"(?<=[{re.escape(SEPARATORS)}])", name):
         if cell_len(lines[-1] + part) <= width or not lines[-1]:
             lines[-1] += part
         else:

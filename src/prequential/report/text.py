@@ -111,15 +111,14 @@ def counted(amount: int, what: str) -> str:
     return f"{amount:,} {what}{'s' * (amount != 1)}"
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], most: int = NAMED) -> str:
     """Names on one line, and how many more there are.
 
     Example:
         >>> listed(["a", "b", "c", "d", "e"])
         'a, b, c and 2 more'
     """
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def sentence(text: str) -> str:

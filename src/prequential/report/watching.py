@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prequential.errors import PreqError
-from prequential.report.finding import find_work, require_runs
 from prequential.report.names import printable, shortest
-from prequential.report.standings import Row, RunReader
-from prequential.report.sums import Sums
+from prequential.report.runs import find_work, require_runs
+from prequential.report.standings import Row, RunReader, Sums
 from prequential.runs.live import DIED
 
 RESUMABLE = (DIED, "stopped", "failed")
@@ -84,13 +83,12 @@ def regrets(runs: Sequence[tuple[int, Sums]]) -> list[float | None]:
     That is the run's own position; for one that is further than all others, the last position that another has
     reached. None where there is no other.
     """
+    if len(runs) < 2:
+        return [None] * len(runs)
     found: list[float | None] = []
-    furthest = sorted((position for position, _ in runs), reverse=True)[:2]
+    second = sorted(position for position, _ in runs)[-2]
     for position, sums in runs:
-        if len(furthest) < 2:
-            found.append(None)
-            continue
-        shared = min(position, furthest[1])
+        shared = min(position, second)
         own = sums.at(shared)
         best = min(other.at(shared) for reached, other in runs if reached >= shared)
         found.append(own - best if math.isfinite(best) else 0.0 if own == best else math.inf)

@@ -109,5 +109,4 @@ class MLflow:
         self._client.set_terminated(self._identity, ends.get(status, "FAILED"))
 
 
-Backends = type[TensorBoard] | type[WeightsAndBiases] | type[MLflow]
-BACKENDS: dict[str, Backends] = {kind.name: kind for kind in (TensorBoard, WeightsAndBiases, MLflow)}
+BACKENDS = {kind.name: kind for kind in (TensorBoard, WeightsAndBiases, MLflow)}

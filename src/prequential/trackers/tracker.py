@@ -3,7 +3,7 @@
 import json
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +19,10 @@ STATE_FILE = "tracked.json"
 MOST_ENTRIES = 1000
 IDENTITY = ("model", "data", "method", "recipe", "seeds", "length")
 """What tells whether a log in the same directory is one of the same run."""
+FINGERPRINTS = {"model.fingerprint", "data.heldout"} | {
+    f"{data}.{part}" for data in ("data", "data.heldout") for part in ("inputs", "labels", "examples")
+}
+"""What is no hyperparameter."""
 
 
 class Backend(Protocol):
@@ -157,21 +161,16 @@ def settings_of_run(facts: Mapping[str, Any]) -> dict[str, Any]:
         >>> settings_of_run({"method": {"name": "mi-rs", "age_law": {"name": "uniform"}}, "length": 64})
         {'method.name': 'mi-rs', 'method.age_law.name': 'uniform', 'length': 64}
     """
-    flat: dict[str, Any] = {}
-    for part in (*IDENTITY, "num_classes"):
-        if part in facts:
-            _flatten(part, facts[part], flat)
-    about_data = {"data.inputs", "data.labels", "data.examples", "data.heldout.inputs", "data.heldout.labels"}
-    hidden = {*about_data, "data.heldout", "data.heldout.examples", "model.fingerprint"}
-    return {name: value for name, value in flat.items() if name not in hidden}
+    parts = {part: facts[part] for part in (*IDENTITY, "num_classes") if part in facts}
+    return {name: value for name, value in _flat(parts) if name not in FINGERPRINTS}
 
 
-def _flatten(name: str, value: Any, into: dict[str, Any]) -> None:
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            _flatten(f"{name}.{key}", part, into)
-    else:
-        into[name] = value if isinstance(value, bool | int | float | str) else json.dumps(value)
+def _flat(facts: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield above + key, value if isinstance(value, bool | int | float | str) else json.dumps(value)
 
 
 def results_of(record: Record) -> dict[str, float]:

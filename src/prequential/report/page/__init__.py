@@ -1,6 +1,5 @@
 """One page that tells of many runs: a file that opens in any browser, without a server and without the internet."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -8,11 +7,12 @@ from prequential.errors import PreqError
 from prequential.files import write_atomically, writing
 from prequential.report.comparison import compare
 from prequential.report.page.build import page_of
+from prequential.report.picture import require_place
 from prequential.report.runs import Needs, RunSet
 from prequential.report.seeds import slimmer
 from prequential.runs.record import Record
 
-__all__ = ["page_of", "require_page_path", "write_report"]
+__all__ = ["page_of", "write_report"]
 
 SUFFIXES = (".html", ".htm")
 
@@ -33,7 +33,9 @@ def write_report(
         PreqError: if runs cannot be read or compared, or the page cannot be written.
     """
     path = Path(path)
-    require_page_path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise PreqError(f"a report is a page, got '{path.name}'; end the name in .html")
+    require_place("report", path)
     found = RunSet.find(runs, Needs(prefix=prefix), slimmer())
     found.warn()
     page = page_of(compare(found.records, prefix=prefix), found.notes)
@@ -41,12 +43,3 @@ def write_report(
         path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page.encode(errors="backslashreplace"))
     return path
-
-
-def require_page_path(path: Path) -> None:
-    """Refuse a file that no page can be written to, before the work."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise PreqError(f"a report is a page, got '{path.name}'; end the name in .html")
-    above = next(parent for parent in path.absolute().parents if parent.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK) or path.is_dir():
-        raise PreqError(f"the report {path} cannot be written; choose another place")

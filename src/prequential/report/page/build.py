@@ -1,29 +1,39 @@
 """A comparison as the text of a page. The markup is in the templates beside the page's scripts and its style."""
 
+import base64
 import math
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup, escape
+from numpy.typing import ArrayLike
+
+from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of
 from prequential.report.comparison import Comparison
 from prequential.report.names import printable
-from prequential.report.page.curves import curves_of, data_of
 from prequential.report.page.facts import class_bars, data_card, environments_beside, settings_beside
-from prequential.report.reduction import Reduced
+from prequential.report.picture import COLOURS, DASHES
+from prequential.report.reduction import Reduced, reduced, totals_after
 from prequential.report.table import Column
-from prequential.report.text import NOTHING, counted, number, odds, sentence
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
+from prequential.report.text import NOTHING, counted, listed, number, odds, sentence
 
 SCRIPTS = ("curves.js", "scale.js", "chart.js", "cursor.js", "plots.js", "page.js", "tables.js")
 MOST_COLUMNS = 8
 """Settings or environments that fit beside each other; more become rows."""
 MOST_RUNS = 8
 """Names of runs that pointing at a row tells."""
+MOST_POSITIONS, FEWEST_POSITIONS = 4000, 800
+NUMBERS_IN_PAGE = 600_000
+"""Codelengths that a page holds, as far as each run keeps enough: eleven bytes each."""
+LINE_WIDTH = 2
+"""Pixels of a line; dashes are told in line widths."""
 RUN_COLUMNS: list[Column[Any]] = [
     Column("run", "", lambda each: each[1].name),
     Column("setting", "", lambda each: each[0].name),
@@ -38,9 +48,6 @@ RUN_COLUMNS: list[Column[Any]] = [
 
 def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
     """The whole page as HTML; the notes stand behind its summary. The same comparison always gives the same text."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # slow to import, needed only here
-    from markupsafe import Markup
-
     templates = Environment(
         loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -53,7 +60,6 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
     about = f"{counted(comparison.length, 'label')} of {comparison.num_classes:,} classes, coded one after the other"
     columns, curves = columns_of(comparison), curves_of(comparison)
     rows: list[Row] = [*comparison.entries, *code_rows_of(comparison), *comparison.uncoded]
-    classes_title, classes = class_bars(longest)
     return templates.get_template("page.html").render(
         comparison=comparison,
         version=sys.modules["prequential"].__version__,  # an import would be an arrow upwards
@@ -69,8 +75,7 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
         most_columns=MOST_COLUMNS,
         missing=NOTHING,
         card=data_card(comparison, longest),
-        classes_title=classes_title,
-        classes=classes,
+        classes=class_bars(longest),
         num_runs=counted(len(records), "run"),
         run_columns=RUN_COLUMNS,
         runs=[(group, run) for group in groups for run in group.members],
@@ -91,26 +96,75 @@ def headline(comparison: Comparison) -> list[tuple[str, str, str]]:
     return told
 
 
-def with_powers(text: str) -> "Markup":
+def with_powers(text: str) -> Markup:
     """Text whose powers of e are written as such.
 
     Example:
         >>> print(with_powers("a < b, odds e^1,204 : 1, e^−3.5"))
         a &lt; b, odds e<sup>1,204</sup> : 1, e<sup>−3.5</sup>
     """
-    from markupsafe import Markup, escape
-
     return Markup(re.sub(r"\be\^(−?\d[\d,.]*\d|−?\d)", r"e<sup>\1</sup>", str(escape(text))))
+
+
+def curves_of(comparison: Comparison) -> Reduced:
+    """The codelengths of all runs, entry by entry, and behind them those of the simple codes."""
+    records = [record for entry in comparison.entries for record in entry.records]
+    most = min(max(NUMBERS_IN_PAGE // len(records), FEWEST_POSITIONS), MOST_POSITIONS)
+    curves = reduced([record.nats for record in records], most)
+    longest = max(records, key=lambda record: len(record.nats))
+    simple = [
+        totals_after(code.nats(longest.labels, longest.num_classes), curves.kept) for code in SIMPLE_CODES.values()
+    ]
+    return replace(curves, totals=curves.totals + simple)
+
+
+def data_of(comparison: Comparison, curves: Reduced) -> dict[str, Any]:
+    """The data of the charts, as JSON can hold it."""
+    entries, num_runs = [], 0
+    for entry in comparison.entries:
+        numbers = list(range(num_runs, num_runs + len(entry.runs)))
+        entries.append({"name": entry.name, "runs": numbers, "names": entry.runs, "finite": math.isfinite(entry.nats)})
+        num_runs += len(entry.runs)
+    return {
+        "kept": packed(curves.kept),
+        "curves": [packed(totals) for totals in curves.totals],
+        "entries": entries,
+        "codes": [
+            {"name": SIMPLE_CODES[name].title, "curve": num_runs + number}
+            for number, name in enumerate(comparison.simple)
+        ],
+        "linear": comparison.best.records[0].seeds["order_seed"] is None,  # a stream: late labels count as much
+        "colours": COLOURS,
+        "dashes": dashes(DASHES),
+    }
+
+
+def packed(values: ArrayLike) -> str:
+    """Numbers as base64 of 64-bit floats, lowest byte first.
+
+    Example:
+        >>> packed([0.0, 1.0])
+        'AAAAAAAAAAAAAAAAAADwPw=='
+    """
+    return base64.b64encode(np.asarray(values, "<f8").tobytes()).decode()
+
+
+def dashes(styles: Sequence[str | tuple[int, tuple[float, ...]]]) -> list[list[float]]:
+    """Dashes as a canvas wants them, in pixels.
+
+    Example:
+        >>> dashes(["solid", (0, (5, 1.5))])
+        [[], [10, 3.0]]
+    """
+    return [[] if isinstance(style, str) else [LINE_WIDTH * size for size in style[1]] for style in styles]
 
 
 def _row(row: Row, columns: Sequence[Column[Any]]) -> dict[str, Any]:
     """A row of the comparison: its name, its runs, and for each cell the value to sort by and the text."""
-    is_code, runs = isinstance(row, CodeRow), row.runs
-    more = f" and {len(runs) - MOST_RUNS} more" if len(runs) > MOST_RUNS else ""
     return {
         "name": row.title if isinstance(row, CodeRow) else row.name,
-        "is_code": is_code,
-        "runs": ", ".join(runs[:MOST_RUNS]) + more,
+        "is_code": isinstance(row, CodeRow),
+        "runs": listed(row.runs, MOST_RUNS),
         "cells": [(_sort_key(column.value(row)), column.cell(row)) for column in columns[1:]],
     }
 

@@ -45,25 +45,12 @@ class Beside:
         """What is the same everywhere."""
         return {name: self.facts[0][name] for name in self.names if name not in self.differing}
 
-    def rows(self) -> list[tuple[str, dict[str, str]]]:
-        """Each head with its facts."""
-        return list(zip(self.heads, self.facts, strict=True))
-
     def occurring(self) -> dict[str, str]:
         """For each name the values that occur, a few of them."""
         values = {name: sorted({facts.get(name, NOTHING) for facts in self.facts}) for name in self.names}
         return {
             name: ", ".join(texts[:MOST_VALUES]) + ", …" * (len(texts) > MOST_VALUES) for name, texts in values.items()
         }
-
-
-def settings_of(record: Record) -> dict[str, str]:
-    """Everything that was decided about a run but its seed, as text by name.
-
-    The fingerprint of a model is that of its initial weights, which the seed draws.
-    """
-    parts = decided(record).items()
-    return {f"{part} · {key}": value for part, facts in parts for key, value in flat(facts).items()}
 
 
 def flat(facts: dict[str, Any], above: str = "") -> dict[str, str]:
@@ -101,8 +88,8 @@ def as_text(value: Any) -> str:
 
 
 def settings_beside(groups: Sequence[SeedGroup]) -> Beside:
-    """The settings of all groups."""
-    return Beside([group.name for group in groups], [settings_of(group.first) for group in groups])
+    """Everything that was decided about each group but its seeds."""
+    return Beside([group.name for group in groups], [flat(decided(group.first)) for group in groups])
 
 
 def environments_beside(records: Sequence[Record]) -> Beside:

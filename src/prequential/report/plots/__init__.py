@@ -1,37 +1,30 @@
 """Pictures of runs: regret, loss, error, curve, calibration, replay and pareto. Reads records only. No torch."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from prequential.errors import PreqError, unknown_name
-from prequential.report.pareto import Front
 from prequential.report.picture import require_picture_path
 from prequential.report.plots.calibration import plot_calibration
 from prequential.report.plots.draw import Options
-from prequential.report.plots.front import plot_pareto
+from prequential.report.plots.front import Front, plot_pareto
 from prequential.report.plots.replay import plot_replay
-from prequential.report.plots.sequence import plot_curves, plot_error, plot_loss, plot_regret
+from prequential.report.plots.sequence import ERROR, LOSS, plot_curves, plot_regret, plot_smoothed
 from prequential.report.runs import Needs, RunSet
 from prequential.report.seeds import SeedGroup
 from prequential.runs.record import Record
 
-KINDS = {
-    "regret": "codelength relative to a reference along the sequence, the next-step loss beside it",
-    "loss": "next-step loss along the sequence, smoothed",
-    "error": "next-step error rate along the sequence, smoothed",
-    "curve": "codelength along the sequence, the next-step loss beside it",
-    "calibration": "temperature along the sequence, what it saved, and how far confidence can be trusted",
-    "replay": "which examples were replayed at which age, from the plan alone",
-    "pareto": "codelength against FLOPs",
-}
-_DRAWN: dict[str, Callable[[Sequence[SeedGroup], Path, Options], None]] = {
+OF_GROUPS: dict[str, Callable[[Sequence[SeedGroup], Path, Options], None]] = {
     "regret": plot_regret,
-    "loss": plot_loss,
-    "error": plot_error,
+    "loss": partial(plot_smoothed, LOSS),
+    "error": partial(plot_smoothed, ERROR),
     "curve": plot_curves,
     "calibration": plot_calibration,
     "replay": plot_replay,
 }
+"""The pictures of runs that are grouped by seed."""
+KINDS = (*OF_GROUPS, "pareto")
 Runs = Record | str | Path | Sequence[Record | str | Path]
 
 
@@ -84,7 +77,7 @@ def plot(
     if prefix:
         found = found.cut(found.common_length(prefix=True))
     groups = found.groups(each_seed=each_seed, as_long=True)
-    _DRAWN[kind](sorted(groups, key=lambda group: group.codelength), path, options)
+    OF_GROUPS[kind](sorted(groups, key=lambda group: group.codelength), path, options)
     return path
 
 
@@ -94,3 +87,11 @@ def _plot_front(runs: Sequence[Record | str | Path], path: Path, *, heldout: boo
     front = Front.find(runs, heldout=heldout)
     front.runs.warn(stacklevel=4)
     return plot_pareto(front, path, heldout=heldout)
+
+
+def plot_curve(record: Record, path: str | Path) -> Path:
+    """Draw next-step loss and codelength of one run against the position and save them as PNG, SVG or PDF."""
+    require_picture_path(Path(path))
+    if not record.prequential or not len(record.nats):
+        raise PreqError(f"there is no curve to draw: {record.method['name']} coded {len(record.nats)} labels")
+    return plot("curve", record, path)

@@ -6,6 +6,7 @@ first time is new; every later time is a replay.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,8 @@ MOST_STEPS = 250_000
 NUM_PIECES = 32
 """Pieces of a longer one, equally far apart."""
 PIECE_STEPS = 256
-TOGETHER = 1 << 18
-"""Examples that are counted at once."""
+TOGETHER = 4096
+"""Training steps that are counted at once."""
 BINS_PER_DECADE = 8
 MOST_DOTS = 6_000
 
@@ -70,8 +71,10 @@ def count_ages(method: Method, length: int, seed: int) -> Ages:
         (128, 1.0)
     """
     edges = age_edges(length)
-    if isinstance(method, MiniBatches) and _num_steps(method, length) > MOST_STEPS:
-        return _count_pieces(method, length, seed, edges)
+    if isinstance(method, MiniBatches):
+        num_steps = length * (method.replays_per_label + 1) // method.batch_size
+        if num_steps > MOST_STEPS:
+            return _count_pieces(method, length, seed, edges)
     return _tally(edges, first_left_out(trained_at(Plan(method, length, seed)), length))
 
 
@@ -98,21 +101,9 @@ def first_left_out(trained: Iterator[Trained], length: int) -> Iterator[tuple[In
 
 
 def _together(trained: Iterator[Trained]) -> Iterator[tuple[Indices, Indices]]:
-    waiting: list[Trained] = []
-
-    def joined() -> tuple[Indices, Indices]:
-        revealed = np.repeat([frontier for frontier, _ in waiting], [len(indices) for _, indices in waiting])
-        return revealed, np.concatenate([indices for _, indices in waiting])
-
-    num_waiting = 0
-    for frontier, indices in trained:
-        waiting.append((frontier, indices))
-        num_waiting += len(indices)
-        if num_waiting >= TOGETHER:
-            yield joined()
-            waiting, num_waiting = [], 0
-    if waiting:
-        yield joined()
+    while steps := list(islice(trained, TOGETHER)):
+        frontiers, batches = zip(*steps, strict=True)
+        yield np.repeat(frontiers, [len(batch) for batch in batches]), np.concatenate(batches)
 
 
 def _tally(edges: NDArray[np.int64], replays: Iterator[tuple[Indices, Indices]], share: float = 1.0) -> Ages:
@@ -120,7 +111,8 @@ def _tally(edges: NDArray[np.int64], replays: Iterator[tuple[Indices, Indices]],
     counts = np.zeros(len(edges) - 1, np.int64)
     dots, passed, step = np.empty((0, 2), np.int64), 0, 1
     for revealed, positions in replays:
-        counts += _in_bins(edges, revealed - positions)
+        bins = np.searchsorted(edges, revealed - positions, side="right") - 1
+        counts += np.bincount(bins, minlength=len(counts))
         chosen = np.arange(-passed % step, len(positions), step)
         dots = np.concatenate([dots, np.stack([revealed[chosen], positions[chosen]], axis=1)])
         passed += len(positions)
@@ -128,10 +120,6 @@ def _tally(edges: NDArray[np.int64], replays: Iterator[tuple[Indices, Indices]],
             dots, step = dots[::3], 3 * step
     rest = len(dots) // MOST_DOTS | 1
     return Ages(edges, counts, share, dots[::rest], step * rest)
-
-
-def _in_bins(edges: NDArray[np.int64], ages: Indices) -> NDArray[np.int64]:
-    return np.bincount(np.searchsorted(edges, ages, side="right") - 1, minlength=len(edges) - 1)
 
 
 def _count_pieces(method: MiniBatches, length: int, seed: int, edges: NDArray[np.int64]) -> Ages:
@@ -147,10 +135,6 @@ def _count_pieces(method: MiniBatches, length: int, seed: int, edges: NDArray[np
                 yield np.full(len(positions), end), positions
 
     return _tally(edges, replays(), NUM_PIECES * size / length)
-
-
-def _num_steps(method: MiniBatches, length: int) -> int:
-    return length * (method.replays_per_label + 1) // method.batch_size
 
 
 def expected_ages(method: Method, length: int, edges: NDArray[np.int64]) -> NDArray[np.float64] | None:

@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.report.axes import finish, literal, position_axis
-from prequential.report.colours import FAINT
-from prequential.report.picture import picture
-from prequential.report.plots import draw
-from prequential.report.plots.draw import Options, draw_lines, num_told_apart, style
-from prequential.report.plots.lines import Line, places_of, saved_lines, standard_error
-from prequential.report.plots.sequence import POSITION
+from prequential.report.entries import standard_error
+from prequential.report.picture import FAINT, MARKS, POSITION, finish, literal, picture, position_axis
+from prequential.report.plots.draw import Options, draw_lines, frame, legend, num_told_apart, style
+from prequential.report.plots.lines import Line, places_of, saved_lines
 from prequential.report.reduction import kept
 from prequential.report.seeds import SeedGroup
 from prequential.report.text import counted, signed
@@ -23,7 +20,6 @@ from prequential.runs.record import Record
 NUM_BINS = 15
 FEW = 20
 """Predictions below which a bin says little: its mark is hollow."""
-MARKS = "os^Dv<>"
 
 
 @dataclass(frozen=True)
@@ -84,18 +80,11 @@ def plot_calibration(groups: Sequence[SeedGroup], path: Path, options: Options) 
         _draw_reliability(diagram, bars, found, len(groups))
         names = [_text(*each) for each in zip(shown, found, saved[: len(shown)], strict=True)]
         _name(figure, names, len(groups))
-        draw.title(figure, groups)
-        hollow = f"Hollow marks: fewer than {FEW} predictions" if _any_few(found) else ""
-        seeds = draw.band_note(groups)
-        pooled = "Reliability is that of all their predictions together" if seeds else ""
-        draw.note(
-            figure,
-            f"ECE: expected calibration error, {NUM_BINS} bins.",
-            hollow,
-            seeds,
-            pooled,
-            draw.prefix_note(groups, options),
-        )
+        is_any_few = any(((each.counts > 0) & (each.counts < FEW)).any() for each in found)
+        hollow = f". Hollow marks: fewer than {FEW} predictions" if is_any_few else ""
+        is_pooled = any(len(group.members) > 1 for group in groups)
+        pooled = "Reliability is that of all their predictions together" if is_pooled else ""
+        frame(figure, groups, options, f"ECE: expected calibration error, {NUM_BINS} bins{hollow}", pooled)
 
 
 def temperature_line(group: SeedGroup) -> Line:
@@ -125,10 +114,6 @@ def _text(group: SeedGroup, found: Reliability, saved: Line) -> str:
     return f"{literal(group.name)}\nECE {100 * found.error:.1f} %, {gain} nats {what}"
 
 
-def _any_few(found: Sequence[Reliability]) -> bool:
-    return any(((each.counts > 0) & (each.counts < FEW)).any() for each in found)
-
-
 def _draw_reliability(axes: Any, bars: Any, found: Sequence[Reliability], number: int) -> None:
     axes.plot([0, 1], [0, 1], color=FAINT, linewidth=0.8, zorder=1)
     edges = np.linspace(0, 1, NUM_BINS + 1)
@@ -155,14 +140,12 @@ def _draw_reliability(axes: Any, bars: Any, found: Sequence[Reliability], number
 def _name(figure: Any, names: Sequence[str], number: int) -> None:
     from matplotlib.lines import Line2D
 
-    styles = [style(rank, number) | {"alpha": 1} for rank in range(len(names))]
-    marks: list[Any] = list(MARKS[: len(names)])
-    texts = list(names)
-    if number > len(names):
-        styles.append(style(len(names), number) | {"alpha": 1})
-        marks.append(None)
-        texts.append(counted(number - len(names), "other"))
-    lines = [Line2D([], [], **each, marker=mark, markersize=4.5) for each, mark in zip(styles, marks, strict=True)]
-    figure.legend(
-        lines, texts, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6, labelspacing=0.9
-    )
+    shown = len(names)
+    texts = [*names, counted(number - shown, "other")] if number > shown else names
+    lines = [
+        Line2D(
+            [], [], **style(rank, number) | {"alpha": 1}, marker=MARKS[rank] if rank < shown else None, markersize=4.5
+        )
+        for rank in range(len(texts))
+    ]
+    legend(figure, lines, texts, labelspacing=0.9)

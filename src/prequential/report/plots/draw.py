@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,8 @@ import numpy as np
 
 from prequential.conditioning import difference
 from prequential.errors import PreqError, require_count, unknown_name
-from prequential.report.axes import literal, name_ends
-from prequential.report.colours import COLOURS, DASHES, FAINT, GREY
-from prequential.report.plots.lines import Line
+from prequential.report.picture import COLOURS, DASHES, FAINT, GREY, INK, literal, spread
+from prequential.report.plots.lines import Curve, Line
 from prequential.report.seeds import SeedGroup
 from prequential.report.text import counted, sentence
 from prequential.runs.record import Record
@@ -32,6 +31,7 @@ MOST_TOLD_APART = len(COLOURS)
 HIGHLIGHTED = 5
 """Lines in colour where there are too many to tell all of them apart."""
 MOST_NAMES = 3
+LABEL_SIZE = 8
 CHARACTERS_PER_INCH = 17
 """Of a note, with some room."""
 
@@ -95,21 +95,27 @@ def draw_lines(axes: Any, lines: Sequence[Line], *, steps: bool = False) -> None
 
 
 def name_lines(figure: Any, axes: Any, lines: Sequence[Line], texts: Sequence[str]) -> None:
-    """The texts at the ends of the lines that are told apart, and how many others there are."""
+    """The texts right of the axes, each joined to the end of its line, and how many others there are."""
     shown = num_told_apart(len(lines))
-    ends = [
-        (_last_finite(line), text, COLOURS[rank], DASHES[rank])
-        for rank, (line, text) in enumerate(zip(lines[:shown], texts[:shown], strict=True))
-    ]
-    others = [_last_finite(line) for line in lines[shown:]]
-    if others:
-        ends.append((float(np.median(others)), counted(len(others), "other run"), FAINT, "solid"))
-    name_ends(figure, axes, ends)
+    ends = [float(_finite(line.y)[-1]) for line in lines]
+    named = list(zip(ends[:shown], texts, COLOURS, DASHES, [INK] * shown, strict=False))
+    if others := ends[shown:]:
+        named.append((float(np.median(others)), counted(len(others), "other run"), FAINT, "solid", GREY))
+    figure.get_layout_engine().execute(figure)  # only now heights are known
+    gap = LABEL_SIZE * 1.35 * figure.dpi / 72 / axes.get_window_extent().height
+    scaled = axes.yaxis.get_transform().transform([height for height, *_ in named])
+    starts = [float(np.clip(axes.transLimits.transform((0, height))[1], 0, 1)) for height in scaled]
+    inside = {"transform": axes.transAxes}
+    for start, stop, (_, text, colour, dashes, ink) in zip(starts, spread(starts, gap, 1.0), named, strict=True):
+        look = {"color": colour, "linestyle": dashes, "linewidth": 1.1, "clip_on": False}
+        axes.plot([1.005, 1.03, 1.075], [start, stop, stop], **inside, **look)
+        axes.text(1.085, stop, literal(text), **inside, va="center", fontsize=LABEL_SIZE, color=ink)
 
 
-def _last_finite(line: Line) -> float:
-    finite = line.y[np.isfinite(line.y)]
-    return float(finite[-1]) if len(finite) else 0.0
+def _finite(values: Curve) -> Curve:
+    """The values that are numbers; a zero where there is none."""
+    finite = values[np.isfinite(values)]
+    return finite if len(finite) else np.zeros(1)
 
 
 def limits(lines: Sequence[Line]) -> tuple[float, float, int]:
@@ -119,31 +125,30 @@ def limits(lines: Sequence[Line]) -> tuple[float, float, int]:
     not press the rest together.
     """
     shown = num_told_apart(len(lines))
-    tops = np.array([_top(line) for line in lines])
+    bands = [0.0 if line.band is None else line.band for line in lines]
+    tops = np.array([_finite(line.y + band).max() for line, band in zip(lines, bands, strict=True)])
+    low = float(min(_finite(line.y - band).min() for line, band in zip(lines, bands, strict=True)))
     top = float(tops[:shown].max())
     if len(lines) > shown:
         top = max(top, float(np.quantile(tops[shown:], 0.75)))
-    low = -max(_top(replace(line, y=-line.y)) for line in lines)
     margin = max(0.04 * (top - low), (1 - (top - low)) / 2)  # at least one nat, that rounding is not blown up
-    ends = np.array([_last_finite(line) for line in lines])
+    ends = np.array([_finite(line.y)[-1] for line in lines])
     return low - margin, top + margin, int((ends > top + margin).sum())
 
 
-def _top(line: Line) -> float:
-    high = line.y if line.band is None else line.y + line.band
-    finite = high[np.isfinite(high)]
-    return float(finite.max()) if len(finite) else 0.0
-
-
-def title(figure: Any, groups: Sequence[SeedGroup]) -> None:
-    """Data and length above the picture, then model and method where all lines share it."""
+def frame(figure: Any, groups: Sequence[SeedGroup], options: Options, about: str, *remarks: str) -> None:
+    """The words above and below a picture along the sequence: data and length, model and method where all lines share
+    them; what a reader must know."""
     records = [group.first for group in groups]
-    parts = [f"{records[0].data['name']}", counted(records[0].length, "label")]
     models = dict.fromkeys(record.model["name"] for record in records)
     methods = dict.fromkeys(record.title for record in records)
-    parts += [", ".join(models)] if len(models) == 1 else []
-    parts += [", ".join(methods)] if len(methods) <= MOST_NAMES else []
+    parts = [str(records[0].data["name"]), counted(records[0].length, "label")]
+    parts += [", ".join(names) for names, most in ((models, 1), (methods, MOST_NAMES)) if len(names) <= most]
     figure.suptitle(literal(" · ".join(parts)), fontsize=10)
+    drawn, whole = len(records[0].nats), records[0].length
+    part = f"Only the first {drawn:,} of {whole:,} labels" if options.prefix and drawn < whole else ""
+    told = literal(difference((group.name, group.first.conditioned_on) for group in groups))
+    note(figure, about, band_note(groups), *remarks, part, told)
 
 
 def band_note(groups: Sequence[SeedGroup]) -> str:
@@ -160,16 +165,9 @@ def band_note(groups: Sequence[SeedGroup]) -> str:
     return f"Lines: mean of {seeds} seeds; bands: ± one standard error of it."
 
 
-def prefix_note(groups: Sequence[SeedGroup], options: Options) -> str:
-    """That only a part of the labels is drawn."""
-    first = groups[0].first
-    drawn, whole = len(first.nats), first.length
-    return f"Only the first {drawn:,} of {whole:,} labels" if options.prefix and drawn < whole else ""
-
-
-def inputs_note(groups: Sequence[SeedGroup]) -> str:
-    """What codes were told, where that differs."""
-    return literal(difference((group.name, group.first.conditioned_on) for group in groups))
+def legend(figure: Any, lines: Sequence[Any], texts: Sequence[str], **look: Any) -> None:
+    """The texts beside the picture, each behind a piece of its line."""
+    figure.legend(lines, texts, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6, **look)
 
 
 def note(figure: Any, *remarks: str) -> None:

@@ -1,24 +1,110 @@
-"""`pareto`: what runs reached for what they cost, as dots, and the fronts of them."""
+"""`pareto`: what runs reached for what they cost, the fronts of them, and their picture."""
 
-import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+from prequential.conditioning import difference
 from prequential.errors import PreqError
+from prequential.measure.comparable import fingerprints_of, require_same_data, sequence_of
+from prequential.measure.fronts import pareto_front
 from prequential.methods import METHODS
-from prequential.report.axes import literal
-from prequential.report.colours import FAINT, GREY, INK, METHOD_STYLES
-from prequential.report.pareto import Front, front_of, places_of, shown_of
-from prequential.report.picture import picture
+from prequential.report.names import settings_of_run
+from prequential.report.picture import FAINT, INK, METHOD_STYLES, literal, mark, number_axis, picture, plain_number
+from prequential.report.plots.draw import note
+from prequential.report.runs import Needs, RunSet, Source
 from prequential.report.seeds import Run
+from prequential.report.table import Column, values_of
 from prequential.report.text import counted
 
 MOST_NAMES = 12
 """Up to so many dots have their names beside them."""
 LOGARITHMIC_FROM = 4
 """The ratio of largest to smallest value from which on the axis is logarithmic."""
+
+
+def place(run: Run, *, heldout: bool) -> tuple[float, float | None]:
+    """FLOPs and codelength; or FLOPs, also those of a closing stage and of the evaluation, and held-out error."""
+    record = run.record
+    assert record.flops is not None
+    if heldout:
+        return sum(record.flops.values()), (record.heldout or {}).get("error_rate")
+    return record.flops["code"], run.codelength if record.prequential else None
+
+
+@dataclass(frozen=True)
+class Front:
+    """A set of runs with FLOPs, and which of them no other beats."""
+
+    runs: RunSet
+
+    @classmethod
+    def find(cls, runs: Source | Iterable[Source], *, heldout: bool = False) -> "Front":
+        """The runs that can be shown together (see `RunSet.find`).
+
+        Those that are not finished or diverged are left out, and those without FLOPs, or with nothing to show: neither
+        a codelength nor, with `heldout`, a held-out error.
+
+        Raises:
+            PreqError: if runs are about different data or lengths, or if nothing is left.
+        """
+        found = RunSet.find(runs, Needs(code=not heldout, heldout=heldout, flops=True, finite=True, whole=True))
+        records = found.records
+        sequences = [sequence_of(record) for record in records]
+        reference = records[sequences.index(max(sequences, key=sequences.count))]
+        for record in records:
+            require_same_data(record, reference)
+        evaluated = {fingerprints_of(record.data["heldout"]): record.path for record in records if record.heldout}
+        if heldout and len(evaluated) > 1:
+            one, other = list(evaluated.values())[:2]
+            raise PreqError(f"{one} and {other} were evaluated on different held-out data; show one of them at a time")
+        return cls(found)
+
+    @property
+    def told(self) -> str:
+        """One line about what codes were told, where that differs."""
+        return difference((run.name, run.record.conditioned_on) for run in shown_of(self.runs.runs, heldout=False))
+
+    def best(self, *, heldout: bool = False) -> list[Run]:
+        """The runs that no other beats in both FLOPs and codelength (or held-out error), the cheapest first."""
+        return front_of(self.runs.runs, heldout=heldout)
+
+    def values(self) -> list[dict[str, Any]]:
+        """A row of plain values for each run, the cheapest first: what JSON holds."""
+        code, heldout = ({run.name for run in self.best(heldout=which)} for which in (False, True))
+        columns: list[Column[Run]] = [
+            Column("", "flops", lambda run: place(run, heldout=False)[0]),
+            Column("", "codelength_nats", lambda run: place(run, heldout=False)[1]),
+            Column("", "on_front", lambda run: run.name in code),
+            Column("", "heldout_flops", lambda run: place(run, heldout=True)[0]),
+            Column("", "heldout_error", lambda run: place(run, heldout=True)[1]),
+            Column("", "on_heldout_front", lambda run: run.name in heldout),
+            Column("", "method", lambda run: run.record.method["name"]),
+            Column("", "model", lambda run: run.record.model["name"]),
+            Column("", "directory", lambda run: str(run.record.path)),
+            Column("", "settings", lambda run: settings_of_run(run.record)),
+        ]
+        order = sorted(self.runs.runs, key=lambda run: (place(run, heldout=False)[0], str(run.record.path)))
+        return values_of(columns, order)
+
+
+def front_of(runs: Sequence[Run], *, heldout: bool) -> list[Run]:
+    """Those that no other beats in both FLOPs and codelength (or held-out error), the cheapest first."""
+    shown = shown_of(runs, heldout=heldout)
+    costs, values = zip(*places_of(shown, heldout=heldout), strict=True) if shown else ((), ())
+    return [shown[index] for index in pareto_front(costs, values)]
+
+
+def shown_of(runs: Sequence[Run], *, heldout: bool) -> list[Run]:
+    """Those that have a codelength (or held-out error)."""
+    return [run for run in runs if place(run, heldout=heldout)[1] is not None]
+
+
+def places_of(runs: Sequence[Run], *, heldout: bool) -> list[tuple[float, float]]:
+    """FLOPs and codelength (or held-out error) of those that have one."""
+    return [(cost, value) for cost, value in (place(run, heldout=heldout) for run in runs) if value is not None]
 
 
 def plot_pareto(front: Front, path: str | Path, *, heldout: bool = False) -> Path:
@@ -37,12 +123,9 @@ def plot_pareto(front: Front, path: str | Path, *, heldout: bool = False) -> Pat
     with picture(path, 5.4 * len(panels) + 0.6, 4.2) as figure:
         for number, which in enumerate(panels, start=1):
             _draw(figure.add_subplot(1, len(panels), number), runs, heldout=which)
-        if front.told:
-            figure.supxlabel(textwrap.fill(literal(front.told), 90), fontsize=7, color=GREY, x=0.01, ha="left")
-        figure.suptitle(
-            f"{literal(runs[0].record.data['name'])} · {counted(runs[0].record.length, 'label')} · {literal(names)}",
-            fontsize=11,
-        )
+        note(figure, literal(front.told))
+        first = runs[0].record
+        figure.suptitle(literal(f"{first.data['name']} · {counted(first.length, 'label')} · {names}"), fontsize=11)
     return path
 
 
@@ -60,65 +143,34 @@ def styles_of(methods: Iterable[str]) -> list[tuple[str, str]]:
 
 def _draw(axes: Any, runs: Sequence[Run], *, heldout: bool) -> None:
     shown = shown_of(runs, heldout=heldout)
+    places = places_of(shown, heldout=heldout)
     methods = dict(sorted((run.record.method["name"], run.record.title) for run in shown))
     if len(methods) > 1:
-        axes.plot(
-            *_steps(shown, heldout), color=FAINT, linewidth=7, alpha=0.35, solid_capstyle="butt", label="front of all"
-        )
-    for (method, title), (colour, mark) in zip(methods.items(), styles_of(methods), strict=True):
+        broad = {"color": FAINT, "linewidth": 7, "alpha": 0.35, "solid_capstyle": "butt"}
+        axes.step(*_steps(shown, heldout), where="post", **broad, label="front of all")
+    for (method, title), (colour, dot) in zip(methods.items(), styles_of(methods), strict=True):
         own = [run for run in shown if run.record.method["name"] == method]
-        axes.scatter(
-            *zip(*places_of(own, heldout=heldout), strict=True),
-            s=22,
-            color=colour,
-            marker=mark,
-            alpha=0.55,
-            linewidths=0,
-        )
+        dots = zip(*places_of(own, heldout=heldout), strict=True)
+        axes.scatter(*dots, s=22, color=colour, marker=dot, alpha=0.55, linewidths=0)
         flops, values = _steps(own, heldout)
-        corners = slice(0, len(flops) - 1, 2)  # the other corners are no runs
-        style = {"color": colour, "marker": mark, "markersize": 5, "label": title}
-        axes.plot(flops, values, **style, linewidth=1.6, markevery=corners)
-    _name_dots(axes, shown, heldout=heldout)
-    values = [value for _, value in places_of(shown, heldout=heldout)]
-    is_logarithmic = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
-    label = "held-out error" if heldout else "codelength [nats]"
-    is_free = any(cost <= 0 for cost, _ in places_of(shown, heldout=heldout))  # all labels coded uniformly
-    axes.set(xscale="linear" if is_free else "log", yscale="log" if is_logarithmic else "linear", ylabel=label)
+        marked = slice(len(flops) - 1)  # the end is none of the front
+        style = {"color": colour, "marker": dot, "markersize": 5, "label": title}
+        axes.step(flops, values, where="post", **style, linewidth=1.6, markevery=marked)
+    if len(shown) <= MOST_NAMES:
+        for run, place in zip(shown, places, strict=True):
+            mark(axes, literal(run.name), place, (5, 5), fontsize=8, color=INK)
+    costs, reached = zip(*places, strict=True)
+    scale = "log" if min(reached) > 0 and max(reached) / min(reached) >= LOGARITHMIC_FROM else "linear"
+    axes.set(xscale="log" if min(costs) > 0 else "linear", yscale=scale)  # all labels coded uniformly cost nothing
     axes.set_xlabel("FLOPs, with the closing stage" if heldout else "FLOPs")
-    _label_values(axes.yaxis, heldout=heldout, is_logarithmic=is_logarithmic)
+    axes.set_ylabel("held-out error" if heldout else "codelength [nats]")
+    number_axis(axes.yaxis, scale, text=(lambda share: f"{100 * share:g} %") if heldout else plain_number)
     axes.grid(alpha=0.25, which="major")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(colors=INK)
     axes.legend(frameon=False, fontsize=9, loc="best")
 
 
-def _name_dots(axes: Any, runs: Sequence[Run], *, heldout: bool) -> None:
-    if len(runs) > MOST_NAMES:
-        return
-    for run, place in zip(runs, places_of(runs, heldout=heldout), strict=True):
-        axes.annotate(literal(run.name), place, (5, 5), textcoords="offset points", fontsize=8, color=INK)
-
-
 def _steps(runs: Sequence[Run], heldout: bool) -> tuple[list[float], list[float]]:
-    """The best value for at most so many FLOPs, as a line of steps up to the dearest run.
-
-    Its first, third, fifth, … corners are the runs of the front.
-    """
-    dearest = max(cost for cost, _ in places_of(runs, heldout=heldout))
+    """Where the best value for at most so many FLOPs changes, and at last the dearest run: the corners of steps."""
     front = places_of(front_of(runs, heldout=heldout), heldout=heldout)
-    flops, values = [front[0][0]], [front[0][1]]
-    for cost, value in front[1:]:
-        flops += [cost, cost]
-        values += [values[-1], value]
-    return [*flops, dearest], [*values, values[-1]]
-
-
-def _label_values(axis: Any, *, heldout: bool, is_logarithmic: bool) -> None:
-    """Plain numbers on the axis, never powers of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    if is_logarithmic:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g} %" if heldout else f"{value:,g}"))
+    dearest = max(cost for cost, _ in places_of(runs, heldout=heldout))
+    return [*(cost for cost, _ in front), dearest], [*(value for _, value in front), front[-1][1]]

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.measure.comparable import total_difference
-from prequential.report.entries import mean_nats
+from prequential.errors import PreqError, unknown_name
+from prequential.measure.comparable import require_comparable, total_difference
+from prequential.measure.simple import SIMPLE_CODES
+from prequential.report.entries import mean_nats, standard_error
 from prequential.report.reduction import kept
-from prequential.report.seeds import SeedGroup
+from prequential.report.seeds import Run, SeedGroup
 from prequential.runs.record import Record
 
 Curve = NDArray[np.float64]
@@ -37,28 +40,17 @@ class Line:
         return float(self.y[-1])
 
 
-def standard_error(values: NDArray[np.float64]) -> Curve:
-    """Of the mean over the first axis; no number where a value is infinite.
-
-    Example:
-        >>> standard_error(np.array([[1.0], [3.0]])).tolist()
-        [1.0]
-    """
-    with np.errstate(invalid="ignore"):
-        return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
-
-
 def mean_of(group: SeedGroup) -> Curve:
     """The mean over the seeds of what each label cost."""
     return mean_nats(group.loaded(), len(group.first.nats))
 
 
-def cumulative_lines(groups: Sequence[SeedGroup], scale: str) -> list[Line]:
+def cumulative_lines(groups: Iterable[SeedGroup], scale: str) -> list[Line]:
     """The codelength after each label, in nats."""
     return [_line(group, np.cumsum(mean_of(group)), lambda r: np.cumsum(r.nats), scale) for group in groups]
 
 
-def regret_lines(groups: Sequence[SeedGroup], base: Curve, scale: str) -> list[Line]:
+def regret_lines(groups: Iterable[SeedGroup], base: Curve, scale: str) -> list[Line]:
     """codelength − codelength of a reference after each label, in nats; `base` is what each label costs there."""
     return [
         _line(group, total_difference(mean_of(group), base), lambda r: total_difference(r.nats, base), scale)
@@ -66,14 +58,11 @@ def regret_lines(groups: Sequence[SeedGroup], base: Curve, scale: str) -> list[L
     ]
 
 
-def saved_lines(groups: Sequence[SeedGroup], scale: str) -> list[Line]:
+def saved_lines(groups: Iterable[SeedGroup], scale: str) -> list[Line]:
     """What the temperature saved up to each label: uncalibrated − calibrated, in nats."""
 
     def mean(group: SeedGroup) -> Curve:
-        total = np.zeros(len(group.first.nats))
-        for record in group.loaded():
-            total += nats_saved(record) / len(group.members)
-        return total
+        return sum(map(nats_saved, group.loaded()), np.zeros(len(group.first.nats))) / len(group.members)
 
     return [_line(group, mean(group), nats_saved, scale) for group in groups]
 
@@ -95,18 +84,8 @@ def places_of(points: NDArray[np.int64]) -> Curve:
     return points.astype(np.float64) + 1
 
 
-def loss_lines(groups: Iterable[SeedGroup], scale: str, size: int | None) -> list[Line]:
-    """The smoothed next-step loss in nats per label."""
-    return _smoothed(groups, scale, size, lambda record: record.nats)
-
-
-def error_lines(groups: Iterable[SeedGroup], scale: str, size: int | None) -> list[Line]:
-    """The smoothed next-step error rate in percent: labels that were not the most probable class when predicted."""
-    return _smoothed(groups, scale, size, lambda record: 100.0 * (record.labels != record.predicted))
-
-
-def _smoothed(
-    groups: Iterable[SeedGroup], scale: str, size: int | None, values: Callable[[Record], Curve]
+def smoothed_lines(
+    groups: Iterable[SeedGroup], values: Callable[[Record], Curve], scale: str, size: int | None
 ) -> list[Line]:
     """Means over windows of what each label has, for each setting the mean of its seeds."""
     lines = []
@@ -186,3 +165,48 @@ def windows(length: int, scale: str, size: int | None) -> Windows:
     if size is None:
         size = max(length // 50, min(length // 8, 200), STEPS) // STEPS * STEPS
     return rolling_windows(length, size)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A name, and what each label costs there."""
+
+    name: str
+    nats: Curve
+    group: SeedGroup | None
+    """The line that it is; None for a simple code."""
+
+
+def find_reference(wanted: Record | str | Path | None, groups: Sequence[SeedGroup]) -> Reference:
+    """The line of that run or of that name, or a simple code; by default the best line, for a single run uniform.
+
+    Raises:
+        PreqError: if it is none of these, or the runs cannot be compared with it.
+    """
+    if wanted is None and len(groups) == 1 and len(groups[0].members) == 1:
+        wanted = "uniform"
+    group = groups[0] if wanted is None else _line_of(wanted, groups)
+    for each in groups:
+        for record in each.records:
+            require_comparable(record, (group or groups[0]).first)
+    if group is not None:
+        return Reference(group.name, mean_of(group), group)
+    if wanted not in SIMPLE_CODES:
+        if isinstance(wanted, Record):
+            raise PreqError("the reference is none of the records to draw; give it among them")
+        raise unknown_name("reference", str(wanted), [*(each.name for each in groups), *SIMPLE_CODES])
+    code, record = SIMPLE_CODES[str(wanted)], next(groups[0].loaded())
+    return Reference(f"the {code.phrase}", code.nats(record.labels, record.num_classes), None)
+
+
+def _line_of(wanted: Record | str | Path, groups: Sequence[SeedGroup]) -> SeedGroup | None:
+    by_place = (group for group in groups if any(_is(run, wanted) for run in group.members))
+    by_name = (group for group in groups if wanted in (group.name, *group.runs))
+    return next(by_place, None) or next(by_name, None)
+
+
+def _is(run: Run, wanted: Record | str | Path) -> bool:
+    path = run.record.path
+    if isinstance(wanted, Record):
+        return run.source is wanted or (wanted.path is not None and path == wanted.path)
+    return path is not None and path.resolve() == Path(wanted).resolve()

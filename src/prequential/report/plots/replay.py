@@ -13,12 +13,9 @@ from prequential.catalogue import short_names
 from prequential.errors import PreqError, PreqWarning
 from prequential.methods import Method
 from prequential.methods.rebuild import method_from_settings
-from prequential.report.axes import finish, literal
-from prequential.report.colours import COLOURS, DASHES, GREY
-from prequential.report.picture import picture
+from prequential.report.picture import COLOURS, DASHES, GREY, MARKS, finish, literal, picture
 from prequential.report.plots.ages import NUM_PIECES, Ages, count_ages, expected_ages
-from prequential.report.plots.calibration import MARKS
-from prequential.report.plots.draw import Options, note
+from prequential.report.plots.draw import Options, legend, note
 from prequential.report.seeds import SeedGroup
 from prequential.report.text import listed
 from prequential.settings import settings_of
@@ -46,15 +43,12 @@ def plot_replay(groups: Sequence[SeedGroup], path: Path, options: Options) -> No
     with picture(path, 2.5 * len(dotted) + 5.2, 3.6) as figure:
         *panels, last = figure.subplots(1, len(dotted) + 1, width_ratios=[1] * len(dotted) + [1.5])
         for rank, (axes, plan) in enumerate(zip(panels, dotted, strict=True)):
-            _draw_dots(axes, plan, rank, is_first=rank == 0)
+            _draw_dots(axes, plan, rank)
         _draw_ages(last, plans)
         first = groups[0].first
-        figure.suptitle(
-            f"{literal(first.data['name'])} · {plans[0].length:,} labels · replay, from the plan", fontsize=10
-        )
-        marks = [axes for axes in last.get_lines() if not str(axes.get_label()).startswith("_")]
-        labels = [str(line.get_label()) for line in marks]
-        figure.legend(marks, labels, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6)
+        about = f"{literal(first.data['name'])} · {plans[0].length:,} labels · replay, from the plan"
+        figure.suptitle(about, fontsize=10)
+        legend(figure, *last.get_legend_handles_labels())
         is_streams = any(hasattr(plan.method, "age_law") for plan in plans)
         scatter = "A stream keeps its age until it goes back to 0, so that one run scatters around its law."
         note(figure, sampled(plans), scatter if is_streams else "")
@@ -104,16 +98,13 @@ def describe(method: Method) -> str:
         >>> describe(ReplayStreams(num_streams=25)), describe(ReplayBuffer(capacity=500))
         ('MI/RS, 25 streams\\nage law uniform', 'MI/RB, 8 replays\\ncapacity 500')
     """
-    settings, usual = (
-        settings_of(method),
-        {f.name: f.default for f in getattr(method, "__dataclass_fields__", {}).values()},
-    )
+    settings, fields = settings_of(method), getattr(method, "__dataclass_fields__", {})
     counts = [f"{settings[name]:,} {short}" for name, short in short_names().items() if name in settings][:1]
     special = []
     for name, value in settings.items():
         if isinstance(value, dict):
             special += [f"{name.replace('_', ' ')} {' '.join(map(str, value.values()))}"]
-        elif name not in ("name", *short_names()) and name in usual and value != usual[name]:
+        elif name not in ("name", *short_names()) and name in fields and value != fields[name].default:
             special += [f"{name.replace('_', ' ')} {value:,}" if isinstance(value, int) else f"{name} {value}"]
     return "\n".join(filter(None, [", ".join([method.title, *counts]), ", ".join(special)]))
 
@@ -127,12 +118,12 @@ def sampled(plans: Sequence[Replayed]) -> str:
     return counted + (", a few of them are drawn as dots." if max(plan.ages.dot_step for plan in plans) > 1 else ".")
 
 
-def _draw_dots(axes: Any, plan: Replayed, rank: int, *, is_first: bool) -> None:
+def _draw_dots(axes: Any, plan: Replayed, rank: int) -> None:
     axes.plot([0, plan.length], [0, plan.length], color=GREY, linewidth=0.8)
     axes.plot(*plan.ages.dots.T, linestyle="none", marker=".", markersize=1.6, color=COLOURS[rank], markeredgewidth=0)
     axes.set(xlim=(0, plan.length), ylim=(0, plan.length))
     axes.set_title(plan.name, fontsize=8)
-    finish(axes, x="labels revealed", y="position replayed" if is_first else "", scale="linear", most=3)
+    finish(axes, x="labels revealed", y="" if rank else "position replayed", scale="linear", most=3)
 
 
 def _draw_ages(axes: Any, plans: Sequence[Replayed]) -> None:

@@ -1,7 +1,8 @@
 """Pictures along the sequence: `loss` and `error`, smoothed; `curve` and `regret` with the loss beside them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,18 +11,21 @@ import numpy as np
 
 from prequential.measure.comparable import require_same_sequence
 from prequential.reference import published
-from prequential.report.axes import finish, literal, position_axis
-from prequential.report.colours import FAINT, GREY, INK
-from prequential.report.picture import picture
-from prequential.report.plots import draw
-from prequential.report.plots.against import find_reference
-from prequential.report.plots.draw import Options, draw_lines, limits, num_told_apart
-from prequential.report.plots.lines import Line, cumulative_lines, error_lines, loss_lines, regret_lines, windows
+from prequential.report.picture import FAINT, INK, POSITION, finish, literal, mark, picture, position_axis
+from prequential.report.plots.draw import Options, draw_lines, frame, limits, name_lines, num_told_apart
+from prequential.report.plots.lines import (
+    Curve,
+    Line,
+    cumulative_lines,
+    find_reference,
+    regret_lines,
+    smoothed_lines,
+    windows,
+)
 from prequential.report.seeds import SeedGroup
 from prequential.report.text import number, signed
 from prequential.runs.record import Record
 
-POSITION = "position in the sequence [labels]"
 Groups = Sequence[SeedGroup]
 
 
@@ -33,36 +37,29 @@ class Smoothed:
     axis: str
     form: str
     """How a value is written behind the name of its line."""
-    lines: Callable[[Groups, str, int | None], list[Line]]
+    values: Callable[[Record], Curve]
+    """What each label has of it."""
     guess: tuple[str, Callable[[int], float]]
     """What guessing is called, and what it reaches with so many classes."""
 
 
-LOSS = Smoothed("Loss", "next-step loss [nats per label]", "{:.3g}", loss_lines, ("uniform code", math.log))
-ERROR = Smoothed(
-    "Errors", "next-step error rate [%]", "{:.3g} %", error_lines, ("uniform guess", lambda n: 100 * (1 - 1 / n))
+LOSS = Smoothed(
+    "Loss", "next-step loss [nats per label]", "{:.3g}", lambda record: record.nats, ("uniform code", math.log)
 )
+ERROR = Smoothed(
+    "Errors", "next-step error rate [%]", "{:.3g} %", lambda record: 100.0 * (record.labels != record.predicted),
+    ("uniform guess", lambda num_classes: 100 * (1 - 1 / num_classes)),
+)  # fmt: skip
 
 
-def plot_loss(groups: Groups, path: Path, options: Options) -> None:
-    """The next-step loss in nats per label, on logarithmic axes unless the order is that of a stream."""
-    _plot_smoothed(LOSS, groups, path, options)
-
-
-def plot_error(groups: Groups, path: Path, options: Options) -> None:
-    """The next-step error rate in percent, on logarithmic axes unless the order is that of a stream."""
-    _plot_smoothed(ERROR, groups, path, options)
-
-
-def _plot_smoothed(what: Smoothed, groups: Groups, path: Path, options: Options) -> None:
+def plot_smoothed(what: Smoothed, groups: Groups, path: Path, options: Options) -> None:
+    """A smoothed quantity along the sequence, on logarithmic axes unless the order is that of a stream."""
     _require_one_sequence(groups)
     with picture(path, 6.4, 3.7) as figure:
         axes = figure.subplots()
         lines, spans = _draw_smoothed(axes, what, groups, options)
-        draw.title(figure, groups)
-        draw.name_lines(figure, axes, lines, [f"{line.name}  {what.form.format(line.end)}" for line in lines])
-        said = f"{what.word}: {spans}; at the right, its last value"
-        draw.note(figure, said, draw.band_note(groups), draw.prefix_note(groups, options), draw.inputs_note(groups))
+        frame(figure, groups, options, f"{what.word}: {spans}; at the right, its last value")
+        name_lines(figure, axes, lines, [f"{line.name}  {what.form.format(line.end)}" for line in lines])
 
 
 def plot_curves(groups: Groups, path: Path, options: Options) -> None:
@@ -71,7 +68,8 @@ def plot_curves(groups: Groups, path: Path, options: Options) -> None:
     scale = options.scale(groups[0].first)
     lines = cumulative_lines(groups, scale)
     texts = [f"{line.name}  {f'{line.end:,.0f} nats' if math.isfinite(line.end) else 'diverged'}" for line in lines]
-    _beside_the_loss(groups, path, options, lines, texts, lambda axes: _draw_codelength(axes, groups, lines, scale))
+    with _beside_the_loss(groups, path, options, lines, texts) as axes:
+        _draw_codelength(axes, groups, lines, scale)
 
 
 def plot_regret(groups: Groups, path: Path, options: Options) -> None:
@@ -80,7 +78,8 @@ def plot_regret(groups: Groups, path: Path, options: Options) -> None:
     own = reference.group
     if own is not None and own not in groups[: num_told_apart(len(groups))]:
         groups = [own, *(group for group in groups if group is not own)]
-    lines = regret_lines(groups, reference.nats, options.scale(groups[0].first))
+    scale = options.scale(groups[0].first)
+    lines = regret_lines(groups, reference.nats, scale)
     texts = [
         f"{line.name} (reference)" if line.name == reference.name else f"{line.name}  {signed(line.end)} nats"
         for line in lines
@@ -89,36 +88,25 @@ def plot_regret(groups: Groups, path: Path, options: Options) -> None:
     remark = given if own is not None and len(own.members) > 1 else ""
     low, high, above = limits(lines)
     outside = f"{above:,} of {len(lines):,} end above the picture" if above else ""
-
-    def draw_right(axes: Any) -> None:
+    with _beside_the_loss(groups, path, options, lines, texts, remark, outside) as axes:
         axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
         draw_lines(axes, lines)
-        scale = options.scale(groups[0].first)
         position_axis(axes, len(reference.nats), scale)
         axes.set_ylim(low, high)
         finish(axes, x=POSITION, y=f"codelength relative to\n{literal(reference.name)} [nats]", scale=scale)
 
-    _beside_the_loss(groups, path, options, lines, texts, draw_right, remark, outside)
 
-
+@contextmanager
 def _beside_the_loss(
-    groups: Groups,
-    path: Path,
-    options: Options,
-    lines: Sequence[Line],
-    texts: Sequence[str],
-    draw_right: Callable[[Any], None],
-    *remarks: str,
-) -> None:
-    """Left the smoothed next-step loss, right what `draw_right` draws, with the names of the lines."""
+    groups: Groups, path: Path, options: Options, lines: Sequence[Line], texts: Sequence[str], *remarks: str
+) -> Iterator[Any]:
+    """Left the smoothed next-step loss; right axes to draw lines on, which then get their names."""
     with picture(path, 9.6, 3.5) as figure:
         left, right = figure.subplots(1, 2, width_ratios=[1, 1.15])
         _, spans = _draw_smoothed(left, LOSS, groups, options)
-        draw_right(right)
-        draw.title(figure, groups)
-        draw.name_lines(figure, right, lines, texts)
-        said = (f"Loss: {spans}", draw.band_note(groups), *remarks)
-        draw.note(figure, *said, draw.prefix_note(groups, options), draw.inputs_note(groups))
+        yield right
+        frame(figure, groups, options, f"Loss: {spans}", *remarks)
+        name_lines(figure, right, lines, texts)
 
 
 def _require_one_sequence(groups: Groups) -> None:
@@ -129,7 +117,7 @@ def _require_one_sequence(groups: Groups) -> None:
 def _draw_smoothed(axes: Any, what: Smoothed, groups: Groups, options: Options) -> tuple[list[Line], str]:
     """Draw smoothed lines, with the name and the value of a guess; gives them, and how they were smoothed."""
     scale = options.scale(groups[0].first)
-    lines = what.lines(groups, scale, options.window)
+    lines = smoothed_lines(groups, what.values, scale, options.window)
     length = max(len(group.first.nats) for group in groups)
     name, guess = what.guess[0], what.guess[1](groups[0].first.num_classes)
     axes.axhline(guess, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)
@@ -139,10 +127,7 @@ def _draw_smoothed(axes: Any, what: Smoothed, groups: Groups, options: Options) 
     low, high = _limits(lines, guess, scale)
     axes.set_ylim(low, high)
     if guess < high:
-        axes.annotate(
-            name, (0.99, guess), (0, 2), xycoords=axes.get_yaxis_transform(), textcoords="offset points",
-            ha="right", fontsize=7, color=GREY,
-        )  # fmt: skip
+        mark(axes, name, (0.99, guess), (0, 2), ha="right", xycoords=axes.get_yaxis_transform())
     finish(axes, x=POSITION, y=what.axis, scale=scale, y_scale=scale)
     return lines, windows(length, scale, options.window).text
 
@@ -169,9 +154,7 @@ def _draw_codelength(axes: Any, groups: Groups, lines: Sequence[Line], scale: st
     axes.set_yscale(scale)
     axes.set_ylim(*((0, 1.1 * high) if scale == "linear" else (_lowest(lines, start), length * uniform * 1.3)))
     at = length / 2 if scale == "log" else min(length, high / uniform)
-    axes.annotate(
-        "uniform code", (at, at * uniform), (-5, 0), textcoords="offset points", ha="right", fontsize=7, color=GREY,
-    )  # fmt: skip
+    mark(axes, "uniform code", (at, at * uniform), (-5, 0), ha="right")
     _draw_published(axes, groups[0].first)
     finish(axes, x="labels coded", y="codelength [nats]", scale=scale, y_scale=scale)
 
@@ -187,7 +170,5 @@ def _draw_published(axes: Any, record: Record) -> None:
     row = published(record.data["name"], record.model["name"], record.method["name"])
     if row is not None and row.nats is not None and len(record.nats) == row.length:
         axes.axhline(row.nats, color=INK, linestyle=(0, (4, 3)), linewidth=0.9, zorder=1)
-        axes.annotate(
-            f"{row.label}: {number(row.nats, ',.0f')} nats", (0.02, row.nats), (0, 3),
-            xycoords=axes.get_yaxis_transform(), textcoords="offset points", fontsize=7, color=INK,
-        )  # fmt: skip
+        text = f"{row.label}: {number(row.nats, ',.0f')} nats"
+        mark(axes, text, (0.02, row.nats), (0, 3), color=INK, xycoords=axes.get_yaxis_transform())
