@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from prequential.conditioning import INPUTS_SO_FAR, widest
-from prequential.errors import PreqError, require_number, unknown_name
+from prequential.errors import PreqError, in_one_line, require_number, unknown_name
 from prequential.models.deit import deit_s, deit_tiny
 from prequential.models.from_timm import TIMM, known_to_timm, timm_model
 from prequential.models.lenet import lenet
@@ -188,8 +188,7 @@ def build(factory: str | ModelFactory, input_shape: Shape, output_size: int, *, 
     except PreqError:
         raise
     except Exception as error:  # the user's code may fail in any way
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise PreqError(f"the model '{name}' could not be built ({reason})") from error
+        raise PreqError(f"the model '{name}' could not be built ({in_one_line(error)})") from error
     if not isinstance(model, nn.Module):
         raise PreqError(f"the model '{name}' returned a {type(model).__name__}, not an nn.Module")
     return model

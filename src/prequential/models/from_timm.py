@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from prequential.errors import PreqError
+from prequential.errors import PreqError, in_one_line
 from prequential.models.shapes import Shape, require_image
 
 TIMM = "timm:"
@@ -43,5 +43,5 @@ def _timm() -> Any:
     except Exception as error:  # beside a torch it does not fit, torchvision raises whatever it meets first
         if isinstance(error, ModuleNotFoundError) and error.name == "timm":
             raise PreqError("models of timm need the library; pip install 'prequential[timm]'") from None
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        reason = in_one_line(error)
         raise PreqError(f"timm cannot be imported ({reason}); do torch and torchvision fit each other?") from error
