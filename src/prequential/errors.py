@@ -29,6 +29,16 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> PreqError:
     return PreqError(f"unknown {kind} '{name}'; {hint}known: {', '.join(names)}")
 
 
+def in_one_line(error: BaseException) -> str:
+    """An error of other people's code, for a sentence of ours.
+
+    Example:
+        >>> in_one_line(KeyError("width"))
+        "KeyError: 'width'"
+    """
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
 def require_count(name: str, value: Any, *, at_least: int = 1, at_most: int = sys.maxsize) -> None:
     """Refuse anything but a whole number of at least `at_least`."""
     is_whole = isinstance(value, numbers.Integral) and value is not True and value is not False

@@ -122,9 +122,8 @@ def known(events: Iterable[Event], first: int = 0) -> Iterator[Event]:
 
     A class derived from Predict, Train, … is another kind: what it adds would be ignored.
     """
-    kinds = _KNOWN
     for number, event in enumerate(events, first):
-        if type(event) not in kinds and not isinstance(event, OwnEvent):
+        if type(event) not in _KNOWN and not isinstance(event, OwnEvent):
             raise unknown_event(cast(Never, event), f"event {number}")
         yield event
 

@@ -20,7 +20,8 @@ class Lock:
 
     Args:
         path: the file; its directory must be there.
-        refusal: what is said where another has it for longer than a moment; without one it is waited for.
+        refusal: what is said where another has it for longer than that; without one it is waited for.
+        patience_seconds: how long it is waited for where there is a refusal.
 
     Example:
         >>> import tempfile
@@ -29,9 +30,9 @@ class Lock:
         one at a time
     """
 
-    def __init__(self, path: Path, refusal: str = "") -> None:
+    def __init__(self, path: Path, refusal: str = "", patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._path, self._refusal = path, refusal
-        seconds = PATIENCE_SECONDS if refusal else -1
+        seconds = patience_seconds if refusal else -1
         self._lock = FileLock(path, timeout=seconds, poll_interval=0.01, thread_local=False)
 
     def __enter__(self) -> Self:
@@ -49,7 +50,6 @@ class Lock:
 class DirectoryLock(Lock):
     """Keeps a second run out of a directory."""
 
-    def __init__(self, directory: Path) -> None:
-        super().__init__(
-            directory / "lock", f"another run is writing into {directory}; wait for it or choose another directory"
-        )
+    def __init__(self, directory: Path, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        refusal = f"another run is writing into {directory}; wait for it or choose another directory"
+        super().__init__(directory / "lock", refusal, patience_seconds)

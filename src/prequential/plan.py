@@ -233,10 +233,4 @@ def with_reads(events: Iterable[Event], first: int = 0) -> Iterator[tuple[int, E
 
 def is_span(indices: np.ndarray, span: tuple[int, int] | None) -> bool:
     """Whether `indices` is exactly start, start+1, … stop−1."""
-    return (
-        span is not None
-        and len(indices) == span[1] - span[0]
-        and indices[0] == span[0]
-        and indices[-1] == span[1] - 1
-        and bool((np.diff(indices) == 1).all())
-    )
+    return span is not None and np.array_equal(indices, np.arange(*span))

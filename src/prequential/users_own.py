@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from prequential.errors import PreqError
+from prequential.errors import PreqError, in_one_line
 
 
 def find_own(spec: str, what: str) -> Any:
@@ -35,8 +35,7 @@ def find_own(spec: str, what: str) -> Any:
         else:
             module = importlib.import_module(module_name)
     except Exception as error:  # the user's code may fail in any way
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise PreqError(f"cannot import '{module_name}' for the {what} '{spec}' ({reason})") from error
+        raise PreqError(f"cannot import '{module_name}' for the {what} '{spec}' ({in_one_line(error)})") from error
     if not hasattr(module, attribute):
         kind = "file" if module_name.endswith(".py") else "module"
         raise PreqError(f"{kind} '{module_name}' has no '{attribute}'; write file.py:name or package.module:name")

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from prequential.sweeps.pulse import Pulse
+from prequential.sweeps.storage import Pulse
 
 
 @pytest.fixture
@@ -25,5 +25,5 @@ def _time_passes_by_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Pulse, "__init__", begun)
     monkeypatch.setattr(Pulse, "_go", lambda pulse: None)
-    monkeypatch.setattr(sys.modules["prequential.sweeps.pulse"], "monotonic", lambda: now)
+    monkeypatch.setattr(sys.modules["prequential.sweeps.storage"], "monotonic", lambda: now)
     monkeypatch.setattr(sys.modules["prequential.sweeps.ledger"], "sleep", sleep)

@@ -25,12 +25,12 @@ from prequential.errors import PreqError
 from prequential.learn.estimate import cost_per_example
 from prequential.learn.learner import Learner
 from prequential.learn.randomness import noting_draws, seeded
-from prequential.models import MODELS, build, find_factory, is_package_model, name_of, standardise_weights, summary_of
+from prequential.models import MODELS, build, find_factory, is_package_model, name_of, summary_of
 from prequential.models.deit import Block, deit, deit_tiny
 from prequential.models.mnistnet import mnistnet
 from prequential.models.resnet import BasicBlock, Bottleneck, resnet
 from prequential.models.vgg import UnevenAverage, vgg, vgg_bn, vggpp
-from prequential.models.weight_standardisation import CONVOLUTIONS, StandardisedWeight
+from prequential.models.weight_standardisation import CONVOLUTIONS, StandardisedWeight, standardise_weights
 from prequential.models.wide_resnet import WideBlock, nearest_depth, wide_resnet
 from prequential.rng import derive, uniforms
 from prequential.testing import check_model

@@ -23,9 +23,8 @@ from prequential.runs.signals import StopRequest
 from prequential.sweeps import summarise
 from prequential.sweeps.directory import set_aside
 from prequential.sweeps.ledger import Ledger, attempts_that_count
-from prequential.sweeps.pulse import Pulse
 from prequential.sweeps.sampling import draw_settings
-from prequential.sweeps.storage import open_study
+from prequential.sweeps.storage import Pulse, open_study
 from prequential.sweeps.trials import Outcome
 
 from ..conftest import blobs
@@ -64,7 +63,7 @@ class Machines:
 @pytest.fixture
 def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machines]:
     them = Machines(url_of(tmp_path))
-    monkeypatch.setattr(sys.modules["prequential.sweeps.pulse"], "monotonic", lambda: them.now)
+    monkeypatch.setattr(sys.modules["prequential.sweeps.storage"], "monotonic", lambda: them.now)
     monkeypatch.setattr(Pulse, "_go", lambda self: None)
     monkeypatch.setattr(sys.modules["prequential.sweeps.ledger"], "sleep", them.sleep)
     yield them

@@ -11,8 +11,7 @@ import numpy as np
 
 from prequential.errors import PreqError, require_count
 from prequential.events import Calibrate, Evaluate, Event, Predict, Reinit, ShrinkPerturb, Train
-from prequential.methods.method import PASSES, InBatches, cut_into_batches, num_batches, require_batch_fits
-from prequential.methods.parts import Part, enter_parts, events_of
+from prequential.methods.method import PASSES, InParts, Part, cut_into_batches, events_of, num_batches
 from prequential.rng import derive, permutation, uniforms
 from prequential.settings import setting
 
@@ -42,7 +41,7 @@ def require_split_points(points: Any) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chunks(InBatches):
+class Chunks(InParts):
     """Settings and stages of the chunk incremental methods; subclasses say how a stage begins.
 
     At each split point s the past is divided once and for all: 90 % of the positions train, 10 %
@@ -71,15 +70,9 @@ class Chunks(InBatches):
         points = self.split_points or [64 << k for k in range(length.bit_length())]
         return [point for point in points if point < length]
 
-    def events(self, length: int, seed: int) -> Iterator[Event]:
-        return events_of(self._parts(length, seed))
-
-    def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
-        return enter_parts(self._parts(length, seed), start)
-
-    def _parts(self, length: int, seed: int) -> Iterator[Part]:
+    def parts(self, length: int, seed: int) -> Iterator[Part]:
         """The uniform beginning, then stage (epoch by epoch) and prediction in turn."""
-        require_batch_fits(self.batch_size, length)
+        self.require_fits(length)
         splits = self.splits(length)
         bounds = [*splits, length]
         yield _predict(0, bounds[0], uniform=True)

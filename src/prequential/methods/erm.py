@@ -6,14 +6,13 @@ from functools import partial
 from typing import ClassVar
 
 from prequential.events import Event, Train
-from prequential.methods.method import PASSES, InBatches, cut_into_batches, num_batches, require_batch_fits
-from prequential.methods.parts import Part, enter_parts, events_of
+from prequential.methods.method import PASSES, InParts, Part, cut_into_batches, num_batches
 from prequential.rng import derive, permutation
 from prequential.settings import setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class FullDataset(InBatches):
+class FullDataset(InParts):
     """Empirical risk minimisation: train on everything for E epochs, then look at held-out data.
 
     Everything is revealed at once and no temperature is fitted.
@@ -27,14 +26,8 @@ class FullDataset(InBatches):
     epochs: int = setting(10, at_least=1, short="epochs", role=PASSES)
     """Passes over the data."""
 
-    def events(self, length: int, seed: int) -> Iterator[Event]:
-        return events_of(self._parts(length, seed))
-
-    def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
-        return enter_parts(self._parts(length, seed), start)
-
-    def _parts(self, length: int, seed: int) -> Iterator[Part]:
-        require_batch_fits(self.batch_size, length)
+    def parts(self, length: int, seed: int) -> Iterator[Part]:
+        self.require_fits(length)
 
         def one_epoch(epoch: int) -> Iterator[Event]:
             order = permutation(derive(seed, "epochs", epoch), length)

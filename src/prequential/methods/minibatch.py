@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from prequential.errors import PreqError
 from prequential.events import Calibrate, Event, Indices, Predict, Train
-from prequential.methods.method import InBatches, cut_into_batches, require_batch_fits
+from prequential.methods.method import InBatches, cut_into_batches
 from prequential.rng import derive, integers_below
 from prequential.settings import setting
 
@@ -77,7 +77,7 @@ class MiniBatches(InBatches):
             start = stop
 
     def events(self, length: int, seed: int) -> Iterator[Event]:
-        require_batch_fits(self.batch_size, length)
+        self.require_fits(length)
         return self._walk(length, seed, 0, np.empty(0, np.int64), self.replay(seed))
 
     def _walk(self, length: int, seed: int, start: int, waiting: Indices, replay: Replay) -> Iterator[Event]:

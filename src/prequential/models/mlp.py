@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from torch import nn
 
-from prequential.models.shapes import Shape
+from prequential.models.shapes import Shape, scaled
 
 
 def mlp(
@@ -22,8 +22,3 @@ def mlp(
     for size, next_size in pairwise(sizes):
         layers += [nn.Linear(size, next_size), nn.ReLU(), nn.Dropout(dropout)]
     return nn.Sequential(*layers, nn.Linear(sizes[-1], output_size))
-
-
-def scaled(size: int, width: float) -> int:
-    """A layer's size under a width factor: rounded, at least one."""
-    return max(1, round(size * width))

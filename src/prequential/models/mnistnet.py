@@ -2,8 +2,7 @@
 
 from torch import nn
 
-from prequential.models.mlp import scaled
-from prequential.models.shapes import Shape, flat_size, require_image
+from prequential.models.shapes import Shape, flat_size, require_image, scaled
 
 PAIRS = ((32, 0.6), (64, 0.8), (128, 0.8), (256, 0.8))
 """Channels of each pair of convolutions, and its share of the dropout between the two."""

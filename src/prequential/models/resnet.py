@@ -5,8 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from prequential.errors import PreqError
-from prequential.models.mlp import scaled
-from prequential.models.shapes import Shape, require_image
+from prequential.models.shapes import Shape, require_image, scaled
 
 BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
 """How many blocks each depth has at each of the four resolutions."""

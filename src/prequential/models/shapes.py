@@ -1,4 +1,4 @@
-"""What convolutional models ask of their input."""
+"""What models ask of their input, and the sizes of their layers."""
 
 import torch
 from torch import nn
@@ -25,3 +25,8 @@ def flat_size(features: nn.Module, input_shape: Shape) -> int:
         size = features.eval()(torch.zeros(1, *input_shape)).shape[1]
     features.train(training)
     return int(size)
+
+
+def scaled(size: int, width: float) -> int:
+    """A layer's size under a width factor: rounded, at least one."""
+    return max(1, round(size * width))

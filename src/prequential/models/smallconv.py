@@ -2,8 +2,7 @@
 
 from torch import nn
 
-from prequential.models.mlp import scaled
-from prequential.models.shapes import Shape, flat_size, require_image
+from prequential.models.shapes import Shape, flat_size, require_image, scaled
 
 
 def smallconv(input_shape: Shape, output_size: int, *, width: float = 1.0, dropout: float = 0.5) -> nn.Sequential:

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from prequential.errors import PreqError, require_number
-from prequential.models.mlp import scaled
-from prequential.models.shapes import Shape, require_image
+from prequential.models.shapes import Shape, require_image, scaled
 from prequential.models.weight_standardisation import standardise_weights
 
 CHANNELS = (64, 128, 256, 512, 512)
@@ -119,15 +118,10 @@ def _vgg(
 
 
 def _dense(features: int, hidden: int, output_size: int, dropout: float) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(features, hidden),
-        nn.ReLU(inplace=True),
-        nn.Dropout(dropout),
-        nn.Linear(hidden, hidden),
-        nn.ReLU(inplace=True),
-        nn.Dropout(dropout),
-        nn.Linear(hidden, output_size),
-    )
+    layers: list[nn.Module] = []
+    for size in (features, hidden):
+        layers += [nn.Linear(size, hidden), nn.ReLU(inplace=True), nn.Dropout(dropout)]
+    return nn.Sequential(*layers, nn.Linear(hidden, output_size))
 
 
 def _average_to(side: int, height: int, breadth: int) -> nn.Module:

@@ -44,7 +44,7 @@ def standardise_weights(model: Model) -> Model:
         if _weights_per_output(layer) == 1:
             continue
         found = True
-        if not _is_standardised(layer):
+        if not any(isinstance(module, StandardisedWeight) for module in layer.modules()):
             parametrize.register_parametrization(layer, "weight", StandardisedWeight(layer))
     if not found:
         raise PreqError(
@@ -83,9 +83,3 @@ class StandardisedWeight(nn.Module):
 def _weights_per_output(layer: nn.Module) -> int:
     assert isinstance(layer, CONVOLUTIONS)
     return layer.in_channels // layer.groups * math.prod(layer.kernel_size)
-
-
-def _is_standardised(layer: nn.Module) -> bool:
-    if not parametrize.is_parametrized(layer, "weight"):
-        return False
-    return any(isinstance(module, StandardisedWeight) for module in layer.modules())

@@ -5,8 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from prequential.errors import PreqError, require_count
-from prequential.models.mlp import scaled
-from prequential.models.shapes import Shape, require_image
+from prequential.models.shapes import Shape, require_image, scaled
 
 
 def wide_resnet(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from prequential.errors import PreqError
-from prequential.runs.record import OVER
+from prequential.runs.record import OVER, finite_or_none
 from prequential.runs.signals import StopRequest
 from prequential.sweeps.directory import set_aside
 from prequential.sweeps.execute import Executor
@@ -94,6 +94,6 @@ class Conductor:
             note_best(self._work.directory, number)
 
     def _tell(self, outcome: Outcome | None) -> None:
-        best = None if math.isinf(self._best) else self._best
+        progress = SweepProgress(self._num_done, self._ledger.num_trials, finite_or_none(self._best), outcome)
         for listener in self._listeners:
-            listener(SweepProgress(self._num_done, self._ledger.num_trials, best, outcome))
+            listener(progress)

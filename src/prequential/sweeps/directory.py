@@ -82,11 +82,8 @@ class SweepFile:
         try:
             yield self
         except PreqError:
-            if self.new_in is not None and not _any_ended(self.new_in):
-                shutil.rmtree(self.new_in / "trials", ignore_errors=True)
-                for name in (STUDY_FILE, f"{STUDY_FILE}-journal", SWEEP_FILE):
-                    with suppress(OSError):
-                        (self.new_in / name).unlink()
+            if self.new_in is not None:
+                _take_back(self.new_in)
             raise
 
     def _require_same(self, directory: Path, facts: dict[str, Any], storage: str | None) -> None:
@@ -115,10 +112,19 @@ def set_aside(directory: Path, number: int) -> None:
         path.rename(hidden)
 
 
-def _any_ended(directory: Path) -> bool:
-    """Whether a trial has left a record that is worth keeping."""
-    for path in (directory / "trials").glob("*/"):
-        with suppress(PreqError):
-            if read_facts(path)["status"] in OVER:
-                return True
-    return False
+def _take_back(directory: Path) -> None:
+    """Remove a sweep, unless a trial has left a record that is worth keeping."""
+    trials = directory / "trials"
+    if any(facts_or_nothing(path).get("status") in OVER for path in trials.glob("*/")):
+        return
+    shutil.rmtree(trials, ignore_errors=True)
+    for name in (STUDY_FILE, f"{STUDY_FILE}-journal", SWEEP_FILE):
+        with suppress(OSError):
+            (directory / name).unlink()
+
+
+def facts_or_nothing(path: Path) -> dict[str, Any]:
+    """What the record of a trial says; nothing where there is none, or one of which the run says what is wrong."""
+    with suppress(PreqError):
+        return read_facts(path)
+    return {}

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from prequential.errors import PreqError
 from prequential.runs.progress import Progress
 from prequential.runs.signals import StopRequest
-from prequential.sweeps.trials import Outcome, Trial, TrialRunner, Work
+from prequential.sweeps.trials import Outcome, Trial, TrialRunner, Work, all_of
 
 Take = Callable[[], tuple[Trial, ...] | None]
 SECONDS_BETWEEN_LOOKS = 0.2
@@ -153,7 +153,7 @@ class Processes:
         done.connection.close()
         self._workers.remove(done)
         if stop.requested:  # a signal to the whole group ends a worker that does not run a trial just then
-            return [Outcome(trial.number, "stopped") for trial in trials]
+            return all_of(trials, "stopped")
         code = done.process.exitcode
         how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
         if not done.is_ready:
@@ -161,7 +161,7 @@ class Processes:
                 f"a worker process died before it began ({how}, see above); a script that starts a sweep must keep it "
                 'behind if __name__ == "__main__":'
             )
-        return [Outcome(trial.number, "failed", error=f"its process died ({how})", died=True) for trial in trials]
+        return all_of(trials, "failed", error=f"its process died ({how})", died=True)
 
     def ask_to_stop(self, running: _Worker) -> None:
         with contextlib.suppress(OSError):

@@ -17,11 +17,10 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from prequential.runs.record import finite_or_none
-from prequential.sweeps.pulse import Pulse
 from prequential.sweeps.sampling import ask_for_settings, make_sampler, new_attempt, run_seed
 from prequential.sweeps.spaces import Resolved, Space
 from prequential.sweeps.stacking import stacks
-from prequential.sweeps.storage import open_study, turns
+from prequential.sweeps.storage import Pulse, open_study, turns
 from prequential.sweeps.trials import Outcome, Trial
 
 if TYPE_CHECKING:

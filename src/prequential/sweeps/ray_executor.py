@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from prequential.errors import PreqError, require_count, require_number
+from prequential.errors import PreqError, in_one_line, require_count, require_number
 from prequential.runs.signals import StopRequest
 from prequential.sweeps.execute import SECONDS_BETWEEN_LOOKS, Take, keep_busy
-from prequential.sweeps.trials import Outcome, Trial, TrialRunner, Work
+from prequential.sweeps.trials import Outcome, Trial, TrialRunner, Work, all_of
 
 LOCAL = "local"
 SECONDS_TO_ANSWER = 10.0
@@ -108,13 +108,12 @@ class _Tasks:
             outcomes: list[Outcome] = self._ray.get(done)
             return outcomes
         except errors.TaskCancelledError:
-            return [Outcome(each.number, "stopped") for each in trials]
+            return all_of(trials, "stopped")
         except errors.RayTaskError as error:  # what a run raises is an outcome: this is what came before
-            line = f"a Ray worker cannot begin ({type(error.cause).__name__}: {error.cause})".splitlines()[0]
-            return [Outcome(each.number, "failed", error=line, is_mistake=True) for each in trials]
+            line = f"a Ray worker cannot begin ({in_one_line(error.cause)})"
+            return all_of(trials, "failed", error=line, is_mistake=True)
         except errors.RayError as error:
-            how = f"its Ray worker died ({type(error).__name__})"
-            return [Outcome(each.number, "failed", error=how, died=True) for each in trials]
+            return all_of(trials, "failed", error=f"its Ray worker died ({type(error).__name__})", died=True)
 
 
 def _packed(ray: Any, work: Work) -> bytes:

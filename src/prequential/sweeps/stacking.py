@@ -1,19 +1,20 @@
 """Trials whose plans and shapes agree, trained as one stack."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prequential.errors import PreqError
 from prequential.learn.recipe import SHARED
 from prequential.runs.progress import Listener
-from prequential.runs.record import OVER, RECORD_FILE, Record, load, read_facts
+from prequential.runs.record import OVER, Record, load
+from prequential.sweeps.directory import facts_or_nothing
 from prequential.sweeps.spaces import Resolved, resolve
 
 if TYPE_CHECKING:
-    from prequential.data.sequence import DataSequence
-    from prequential.sweeps.trials import Trial, Work
+    from prequential.sweeps.trials import Trial, TrialRunner
 
 STACK = "stack"
 """The engine that records of stacks name."""
@@ -41,12 +42,7 @@ def stacks(trials: Sequence["Trial"], base: Resolved, size: int) -> list[tuple["
 
 
 def run_as_stack(
-    work: "Work",
-    data: "DataSequence",
-    trials: Sequence[Resolved],
-    paths: Sequence[Path],
-    listeners: Sequence[Listener],
-    listeners_of: Callable[[Path], Sequence[Listener]],
+    runner: "TrialRunner", trials: Sequence[Resolved], paths: Sequence[Path], listeners: Sequence[Listener]
 ) -> list[Record]:
     """The record of each trial. A stack of the same trials that was stopped goes on where its last checkpoint left it.
 
@@ -63,8 +59,8 @@ def run_as_stack(
     members = [(trial, path) for trial, path in zip(trials, paths, strict=True) if _may_be_member(found.get(path))]
     if len(found) < len(paths):
         records = run_stack(
-            work.make_model,
-            data,
+            runner.work.make_model,
+            runner.data,
             trials[0].method,
             [trial.recipe for trial, _ in members],
             seeds=[trial.seed for trial, _ in members],
@@ -72,8 +68,8 @@ def run_as_stack(
             out=[path for _, path in members],
             resume=True,
             listeners=listeners,
-            listeners_of_each=[listeners_of(path) for _, path in members],
-            **work.arguments,
+            listeners_of_each=[runner.trackers(path) for _, path in members],
+            **runner.work.arguments,
         )
         found |= {path: record for (_, path), record in zip(members, records, strict=True)}
     for path in paths:
@@ -96,10 +92,7 @@ def leave_stack(path: Path) -> Record | None:
 
 def _is_of_a_stack(path: Path) -> bool:
     """Whether a stack began the run in a directory."""
-    try:
-        return bool(read_facts(path)["environment"].get("engine") == STACK)
-    except PreqError:  # there is no record, or the run says what is wrong with it
-        return False
+    return bool(facts_or_nothing(path).get("environment", {}).get("engine") == STACK)
 
 
 def _may_be_member(record: Record | None) -> bool:
@@ -108,10 +101,7 @@ def _may_be_member(record: Record | None) -> bool:
 
 
 def _finished(path: Path) -> Record | None:
-    if not (path / RECORD_FILE).exists():
-        return None
-    try:
+    with suppress(PreqError):
         record = load(path)
-    except PreqError:
-        return None
-    return record if record.status in OVER else None
+        return record if record.status in OVER else None
+    return None

@@ -1,14 +1,16 @@
-"""The Optuna study of a sweep: a file in its directory, or any storage Optuna knows. No torch."""
+"""The Optuna study of a sweep, in a file or any storage Optuna knows, and signs of life of who shares it. No torch."""
 
-import contextlib
 import importlib.util
 import re
-import time
+import threading
+import uuid
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
-from prequential.errors import PreqError
+from prequential.errors import PreqError, in_one_line
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -18,6 +20,8 @@ SECONDS_TO_WAIT = 60
 """For another process that writes into the same SQLite file."""
 MOST_ATTEMPTS = 8
 """To make the tables of an empty database, where others may be doing so at the same time."""
+SIGN = "alive "
+BEATS_PER_GRACE = 8
 
 
 def storage_url(directory: Path, storage: str | None) -> str:
@@ -79,11 +83,11 @@ def open_study(url: str, name: str, *, create: bool, sampler: Any = None, pruner
         except Exception as error:  # every database has its own classes of errors
             if not (create and _others_were_first(error)) or attempt == MOST_ATTEMPTS:
                 raise PreqError(f"the storage {without_password(url)} cannot be used ({_reason(error)})") from error
-            time.sleep(0.05 * attempt)
+            sleep(0.05 * attempt)
     raise AssertionError("the last attempt returns or raises")
 
 
-def turns(url: str) -> contextlib.AbstractContextManager[object]:
+def turns(url: str) -> AbstractContextManager[object]:
     """Inside, nobody else takes or gives up a trial of a study that is shared.
 
     Other databases lock the row they have read until it is written. SQLite has no such locks, so that those who share
@@ -92,10 +96,10 @@ def turns(url: str) -> contextlib.AbstractContextManager[object]:
     from filelock import FileLock
 
     file = sqlite_file(url)
-    return contextlib.nullcontext() if file is None else FileLock(file.with_name(f".{file.name}.lock"))
+    return nullcontext() if file is None else FileLock(file.with_name(f".{file.name}.lock"))
 
 
-@contextlib.contextmanager
+@contextmanager
 def usable(url: str) -> Iterator[None]:
     """Inside, a storage that fails (no room, a database that has gone) becomes one line."""
     from optuna.exceptions import StorageInternalError
@@ -131,4 +135,58 @@ def _others_were_first(error: Exception) -> bool:
 def _reason(error: Exception) -> str:
     if isinstance(error, ImportError) and "psycopg" in str(error):
         return "its driver is not installed; pip install 'prequential[postgres]'"
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+    return in_one_line(error)
+
+
+class Pulse:
+    """Writes a sign of life into the study and listens for those of others, in a thread.
+
+    No clock is compared with another machine's: whoever listens takes a directory for dead when its sign has not
+    changed for the grace time by his own clock, while he was listening without a gap.
+    """
+
+    def __init__(self, study: "Study", mark: str, grace_seconds: float) -> None:
+        self._study, self._mark, self._grace = study, mark, grace_seconds
+        self._heard: dict[str, tuple[object, float]] = {}
+        self._last_look = monotonic()
+        self._lock, self._closed = threading.Lock(), threading.Event()
+        self.beat()
+        self._thread = threading.Thread(target=self._go, name="pulse", daemon=True)
+        self._thread.start()
+
+    @property
+    def seconds(self) -> float:
+        """How often a sign is given."""
+        return self._grace / BEATS_PER_GRACE
+
+    def _go(self) -> None:
+        while not self._closed.wait(self.seconds):
+            with suppress(Exception):  # a database that is away for a while: the next beat tries again
+                self.beat()
+
+    def beat(self) -> None:
+        """Give one sign, and look for those of others."""
+        self._study.set_user_attr(f"{SIGN}{self._mark}", uuid.uuid4().hex)
+        attributes = self._study.user_attrs
+        self._note({key[len(SIGN) :]: value for key, value in attributes.items() if key.startswith(SIGN)})
+
+    def _note(self, signs: dict[str, object]) -> None:
+        now = monotonic()
+        with self._lock:
+            if now - self._last_look > self._grace / 2:  # we were away ourselves, and know nothing of the time between
+                self._heard = {mark: (sign, now) for mark, (sign, _) in self._heard.items()}
+            for mark, sign in signs.items():
+                if mark not in self._heard or self._heard[mark][0] != sign:
+                    self._heard[mark] = (sign, now)
+            self._last_look = now
+
+    def is_silent(self, mark: str) -> bool:
+        """Whether that directory has given no sign for the grace time. One never heard of is listened for from now."""
+        with self._lock:
+            _, since = self._heard.setdefault(mark, (None, monotonic()))
+            return self._last_look - since > self._grace
+
+    def close(self) -> None:
+        """Give no more signs."""
+        self._closed.set()
+        self._thread.join()

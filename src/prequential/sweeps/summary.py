@@ -13,6 +13,7 @@ from prequential.runs.record import OVER, Record, finite_or_none, load
 from prequential.sweeps.directory import SweepFile, trial_path
 from prequential.sweeps.ledger import attempts_that_count, is_free
 from prequential.sweeps.storage import open_study, sqlite_file, storage_url
+from prequential.sweeps.trials import Measured
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -23,22 +24,13 @@ STATUSES = ("finished", "diverged", "pruned", "failed", "running", "waiting")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrialResult:
-    """What became of a trial."""
+class TrialResult(Measured):
+    """What became of a trial: one of STATUSES. A failed one is run again when the sweep is resumed, a few times."""
 
-    number: int
-    status: str
-    """One of STATUSES. A failed one is run again when the sweep is resumed, a few times."""
     settings: Mapping[str, Any]
     """What was drawn."""
     codelength: float | None = None
     """Nats, infinite where it diverged, None where there is none (yet). Of a pruned trial: of its prefix."""
-    heldout: dict[str, float] | None = None
-    positions: int = 0
-    seconds: float = 0.0
-    flops: float | None = None
-    trained_share: float = 1.0
-    error: str | None = None
     path: Path | None = None
     """Its run directory, where that is on this machine."""
 
@@ -54,10 +46,7 @@ class TrialResult:
             "status": self.status,
             "settings": dict(self.settings),
             "codelength_nats": finite_or_none(self.codelength),
-            "heldout": self.heldout,
-            "positions": self.positions,
-            "flops": self.flops,
-            "seconds": self.seconds,
+            **{name: getattr(self, name) for name in ("heldout", "positions", "flops", "seconds")},
             "record": None if self.path is None else str(self.path),
         } | ({} if self.error is None else {"error": self.error})
 
@@ -80,6 +69,10 @@ class Summary:
         return sorted(finished, key=lambda trial: (_score(trial), trial.number))
 
     @property
+    def _over(self) -> list[TrialResult]:
+        return [trial for trial in self.trials if trial.is_over]
+
+    @property
     def best(self) -> TrialResult | None:
         """The trial with the shortest code."""
         return self.ranked[0] if self.ranked else None
@@ -97,20 +90,16 @@ class Summary:
     @property
     def choice_nats(self) -> float:
         """What it costs to say which of the n trials was taken: ln n."""
-        return math.log(max(sum(trial.is_over for trial in self.trials), 1))
+        return math.log(max(len(self._over), 1))
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
         """The best of as many trials drawn again from these: bootstrap, 95 %, never below the best found."""
-        lengths = [
-            trial.codelength if trial.status == "finished" and trial.codelength is not None else math.inf
-            for trial in self.trials
-            if trial.is_over
-        ]
         if self.best is None or self.best.codelength is None:
             return None
         from prequential.measure import bootstrap_best
 
+        lengths = [_score(trial) if trial.status == "finished" else math.inf for trial in self._over]
         low, high = bootstrap_best(lengths, seed=0)
         return float(low), float(high)
 
@@ -122,16 +111,15 @@ class Summary:
     @property
     def flops(self) -> float | None:
         """FLOPs that trials took; None where they could not be counted."""
-        counted = [trial.flops for trial in self.trials if trial.is_over]
+        counted = [trial.flops for trial in self._over]
         return None if any(flops is None for flops in counted) else float(sum(flops or 0.0 for flops in counted))
 
     @property
     def saved(self) -> dict[str, float]:
         """What pruning saved: `share` of the training of all trials, and the `seconds` and `flops` of it."""
-        over = [trial for trial in self.trials if trial.is_over]
-        pruned = [(trial, 1 / trial.trained_share - 1) for trial in over if 0 < trial.trained_share < 1]
+        pruned = [(trial, 1 / trial.trained_share - 1) for trial in self._over if 0 < trial.trained_share < 1]
         seconds = sum(trial.seconds * more for trial, more in pruned)
-        whole = sum(trial.seconds for trial in over) + seconds
+        whole = sum(trial.seconds for trial in self._over) + seconds
         flops = sum((trial.flops or 0.0) * more for trial, more in pruned)
         return {"share": seconds / whole if whole else 0.0, "seconds": seconds, "flops": flops}
 

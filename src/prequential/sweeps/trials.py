@@ -1,14 +1,16 @@
 """What a trial is, whoever executes it: settings in, a run directory and an outcome out."""
 
 import math
-import time
+import signal
 import warnings
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prequential.errors import PreqError, PreqWarning
+from prequential.errors import PreqError, PreqWarning, in_one_line
 from prequential.lock import DirectoryLock
 from prequential.plan import Plan
 from prequential.runs.progress import Listener, Progress
@@ -38,14 +40,11 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a trial went."""
+class Measured:
+    """What is known of a trial that has run."""
 
     number: int
     status: str
-    """"finished", "diverged", "pruned", "failed" or "stopped"."""
-    value: float | None = None
-    """The codelength in nats, infinite where it diverged; of a method without one the held-out loss."""
     positions: int = 0
     seconds: float = 0.0
     flops: float | None = None
@@ -53,11 +52,24 @@ class Outcome:
     trained_share: float = 1.0
     """Of the examples that the whole plan trains on: less than 1 where the trial was pruned."""
     error: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome(Measured):
+    """How a trial went: "finished", "diverged", "pruned", "failed" or "stopped"."""
+
+    value: float | None = None
+    """The codelength in nats, infinite where it diverged; of a method without one the held-out loss."""
     is_mistake: bool = False
     """Whether the error is one in what the user gave."""
     died: bool = False
     """Whether the process died."""
     signal_number: int = 0
+
+
+def all_of(trials: Sequence[Trial], status: str, **more: Any) -> list[Outcome]:
+    """The same outcome for each of the trials."""
+    return [Outcome(trial.number, status, **more) for trial in trials]
 
 
 def outcome_of(number: int, record: Record, trained_share: float = 1.0) -> Outcome:
@@ -99,47 +111,37 @@ class Work:
     """Trackers that are told how each trial goes."""
 
 
+@dataclass(eq=False)
 class TrialRunner:
     """Executes trials, one after another; the data is loaded once."""
 
-    def __init__(self, work: Work) -> None:
-        self.work = work
-        self._data: DataSequence | None = None
+    work: Work
 
     def __call__(self, trials: Sequence[Trial], listeners: Sequence[Listener] = ()) -> list[Outcome]:
         """Run one trial, or several as a stack. Whatever a run raises becomes an outcome."""
-        from prequential.runs.run import Interrupted
-
-        def all_of_them(status: str, **more: Any) -> list[Outcome]:
-            return [Outcome(trial.number, status, **more) for trial in trials]
-
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", ".*holds no checkpoint", PreqWarning)
                 return self._run_stack(trials, listeners) if self.work.stack else [self._run(trials[0], listeners)]
-        except Interrupted as stopped:
-            return all_of_them("stopped", signal_number=stopped.signal_number)
-        except KeyboardInterrupt:
-            return all_of_them("stopped", signal_number=2)
+        except KeyboardInterrupt as stopped:  # of a run, or before it could listen itself
+            return all_of(trials, "stopped", signal_number=getattr(stopped, "signal_number", signal.SIGINT))
+        except PreqError as error:
+            return all_of(trials, "failed", error=str(error), is_mistake=True)
         except Exception as error:  # a model may fail in any way, and the other trials go on
-            text = str(error) if isinstance(error, PreqError) else f"{type(error).__name__}: {error}"
-            line = (text.splitlines() or [""])[0]
-            return all_of_them("failed", error=line, is_mistake=isinstance(error, PreqError))
+            return all_of(trials, "failed", error=in_one_line(error))
 
-    @property
+    @cached_property
     def data(self) -> "DataSequence":
         """The data, loaded when it is first asked for."""
-        if self._data is None:
-            self._data = self.work.data.load() if isinstance(self.work.data, Loader) else self.work.data
-        return self._data
+        return self.work.data.load() if isinstance(self.work.data, Loader) else self.work.data
 
     def _run(self, trial: Trial, listeners: Sequence[Listener]) -> Outcome:
         from prequential.runs.run import run
 
-        resolved, path, watch = self._resolved(trial), self._place(trial), _Watch()
+        resolved, path, last = self._resolved(trial), self._place(trial), deque[Progress](maxlen=1)
         if (done := leave_stack(path)) is not None:
             return outcome_of(trial.number, done)
-        heard: list[Listener] = [*listeners, watch, *self._trackers(path)]
+        heard: list[Listener] = [*listeners, last.append, *self.trackers(path)]
         if self.work.prune is not None:
             heard.append(make_listener(self.work.prune, self.work.directory, trial.number, trial.attempt))
         record = run(
@@ -154,14 +156,15 @@ class TrialRunner:
             listeners=heard,
             **self.work.arguments,
         )
-        return outcome_of(trial.number, record, self._share(resolved, record, watch))
+        return outcome_of(trial.number, record, self._share(resolved, record, last))
 
     def _run_stack(self, trials: Sequence[Trial], listeners: Sequence[Listener]) -> list[Outcome]:
         members, paths = [self._resolved(each) for each in trials], [self._place(each) for each in trials]
-        records = run_as_stack(self.work, self.data, members, paths, listeners, self._trackers)
+        records = run_as_stack(self, members, paths, listeners)
         return [outcome_of(each.number, record) for each, record in zip(trials, records, strict=True)]
 
-    def _trackers(self, path: Path) -> list[Listener]:
+    def trackers(self, path: Path) -> list[Listener]:
+        """What tells the trackers of the run in a directory."""
         return [track(name, path) for name in self.work.track]
 
     def _resolved(self, trial: Trial) -> Resolved:
@@ -169,34 +172,13 @@ class TrialRunner:
 
     def _place(self, trial: Trial) -> Path:
         path = require_writable(trial_path(self.work.directory, trial.number))
-        _wait_until_free(path)
-        return path
+        with DirectoryLock(path, LOCK_SECONDS):
+            return path
 
-    def _share(self, trial: Resolved, record: Record, watch: "_Watch") -> float:
+    def _share(self, trial: Resolved, record: Record, last: Sequence[Progress]) -> float:
         """What was trained of what the whole plan trains; only a pruned trial falls short of it."""
-        if record.status != "pruned" or watch.trained_examples is None:
+        if record.status != "pruned" or not last:
             return 1.0
         plan_seed = self.work.arguments.get("plan_seed", 0)
         plan = Plan(trial.method, record.length, plan_seed, heldout=self.data.heldout is not None)
-        return min(watch.trained_examples / max(plan.counts().trained_examples, 1), 1.0)
-
-
-class _Watch:
-    """A listener that remembers how far the training went."""
-
-    trained_examples: int | None = None
-
-    def __call__(self, progress: Progress) -> None:
-        self.trained_examples = progress.trained_examples
-
-
-def _wait_until_free(path: Path) -> None:
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            with DirectoryLock(path):
-                return
-        except PreqError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
+        return min(last[0].trained_examples / max(plan.counts().trained_examples, 1), 1.0)
