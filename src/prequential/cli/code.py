@@ -88,8 +88,7 @@ def main_decode(arguments: list[str]) -> int:
         raise PreqError("--original-order needs --data: a file of inputs in sequence order knows no other")
     content = _read(Path(flags.bitstream))
     from prequential.cli.show import ProgressBar
-    from prequential.coding.container import Container
-    from prequential.coding.header import checked
+    from prequential.coding.container import Container, checked
     from prequential.methods.rebuild import method_from_settings
     from prequential.runs.codec import decode
 

@@ -14,15 +14,16 @@ from torch import Tensor
 from prequential.errors import PreqWarning
 from prequential.events import Indices
 from prequential.learn.capture import Tape
-from prequential.learn.feed import make_feed
+from prequential.learn.inputs import make_feed
 from prequential.learn.prediction import Prediction
 from prequential.learn.probe import first_line
+from prequential.learn.programs import SpanProgram
 from prequential.learn.shapes import RARE
 from prequential.plan import is_span
 from prequential.stack.models import StackedModels
-from prequential.stack.programs import PredictProgram, TrainProgram
+from prequential.stack.programs import StackedProgram
 
-Program = TypeVar("Program", TrainProgram, PredictProgram)
+Program = TypeVar("Program", StackedProgram, SpanProgram)
 
 
 class StackedLearner(StackedModels):
@@ -41,29 +42,21 @@ class StackedLearner(StackedModels):
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._feed, self._tape = make_feed(self.inputs), Tape.on(self.device)
-        self._training: dict[int, TrainProgram] = {}
-        self._predicting: dict[int, PredictProgram] = {}
-        self._uses: Counter[tuple[str, int]] = Counter()
-        self._last: tuple[tuple[int, int], PredictProgram] | None = None
+        self._programs: dict[tuple[type, int], Any] = {}
+        self._uses: Counter[tuple[type, int]] = Counter()
+        self._last: tuple[tuple[int, int], SpanProgram] | None = None
         self._recordable, self._compiles = True, self.compiled
 
     def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
         """Training steps one after the other, a row of both arguments each; `event` is the number of the first."""
         self._forget()
-        program = self._program(self._training, batches.shape[1], len(batches), self._train_program)
-        program.run(batches, labels, event, self.num_steps)
-        self.num_steps += len(batches)
-
-    def _train_program(self, size: int) -> TrainProgram:
-        return TrainProgram(self, self._feed(size), size, self.steps_at_once)
-
-    def _predict_program(self, size: int) -> PredictProgram:
-        return PredictProgram(self, self._feed(size), size)
+        program = self._program(StackedProgram, batches.shape[1], len(batches))
+        program.run(batches, labels, event)
 
     @torch.no_grad()
     def predict(self, start: int, stop: int) -> Prediction:
         """Averaged weights, eval mode, clean input; every tensor has the members first."""
-        program = self._program(self._predicting, stop - start, 1, self._predict_program)
+        program = self._program(SpanProgram, stop - start, 1)
         self._last = (start, stop), program
         return program.predict(np.arange(start, stop))
 
@@ -75,7 +68,7 @@ class StackedLearner(StackedModels):
     def calibrate(self, indices: Indices, labels: Tensor) -> None:
         """One gradient step on every β; the logits of the prediction just made are used again."""
         if self._last is None or not is_span(indices, self._last[0]):
-            program = self._program(self._predicting, len(indices), 1, self._predict_program)
+            program = self._program(SpanProgram, len(indices), 1)
             program.predict(indices)
             self._last = None
         else:
@@ -87,27 +80,29 @@ class StackedLearner(StackedModels):
 
     def close(self) -> None:
         """Let go of what only speed needed."""
-        self._training.clear()
-        self._predicting.clear()
+        self._programs.clear()
         self._forget()
         if self.device.type == "cuda":
             gc.collect()  # a program and its recording know each other, and the next stack needs the memory
 
-    def _program(self, known: dict[int, Program], size: int, num_uses: int, make: Callable[[int], Program]) -> Program:
-        """The program for a size; recorded where it is used often and the device can."""
-        if size not in known:
-            known[size] = make(size)
-        program = known[size]
-        use = type(program).__name__, size
+    def _program(self, kind: type[Program], size: int, num_uses: int) -> Program:
+        """The program of that kind for a size; recorded where it is used often and the device can."""
+
+        def make() -> Program:
+            return kind(self, self._feed(size), size)
+
+        use = kind, size
+        program: Program = self._programs.get(use) or make()
         before, self._uses[use] = self._uses[use], self._uses[use] + num_uses
         if before <= RARE < self._uses[use]:
-            if self._compiles and isinstance(program, TrainProgram):
+            if self._compiles and isinstance(program, StackedProgram):
                 self._compiles = self._can_be("compiled", program.compile, "without")
-                program = known[size] = program if self._compiles else make(size)
+                program = program if self._compiles else make()
             if self._recordable:
                 self._recordable = self._can_be("recorded", partial(program.record, self._tape), "eagerly")
-                known[size] = program if self._recordable else make(size)
-        return known[size]
+                program = program if self._recordable else make()
+        self._programs[use] = program
+        return program
 
     def _can_be(self, done: str, change: Callable[[], None], goes_on: str) -> bool:
         """Try to make a program faster, and put back what that did to the models."""

@@ -26,7 +26,6 @@ class StackedState:
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
-        require_same_shapes(models)
         parameters = dict(models[0].named_parameters())
         self._places: dict[str, tuple[int, torch.Size]] = {}
         end = 0
@@ -43,7 +42,9 @@ class StackedState:
             for name, tensor in _tensors(models[0]).items()
             if name not in self._places
         }
-        self.frozen = {name: tensor for name, tensor in self.others.items() if name in parameters}
+        self.parameters = [self.flat, *(tensor for name, tensor in self.others.items() if name in parameters)]
+        self.floats = [tensor for tensor in self.others.values() if tensor.is_floating_point()]
+        self.integers = [tensor for tensor in self.others.values() if not tensor.is_floating_point()]
         self.load(models)
 
     def views(self, flat: Tensor) -> dict[str, Tensor]:
@@ -70,31 +71,9 @@ class StackedState:
             for name, mine in (self.weights | self.others).items():
                 mine[member].copy_(tensors[name])
 
-    @torch.no_grad()
-    def shrink_perturb(self, shrink: float, perturb: float, fresh: "StackedState") -> None:
-        """Every parameter θ ← shrink·θ + perturb·fresh; buffers stay."""
-        mine, theirs = [self.flat, *self.frozen.values()], [fresh.flat, *fresh.frozen.values()]
-        for tensor, new in zip(mine, theirs, strict=True):
-            tensor.mul_(shrink).add_(new, alpha=perturb)
-
-    @torch.no_grad()
-    def copy_parameters(self, other: "StackedState") -> None:
-        """Take over the parameters of another state; buffers stay."""
-        self.flat.copy_(other.flat)
-        for name, tensor in self.frozen.items():
-            tensor.copy_(other.frozen[name])
-
-    def floats(self) -> list[Tensor]:
-        """Floating tensors beside `flat`."""
-        return [tensor for tensor in self.others.values() if tensor.is_floating_point()]
-
-    def integers(self) -> list[Tensor]:
-        """All other tensors."""
-        return [tensor for tensor in self.others.values() if not tensor.is_floating_point()]
-
     def finite(self) -> Tensor:
         """For each model, whether all its numbers are finite."""
-        each = [tensor.flatten(1).isfinite().all(1) for tensor in (self.flat, *self.floats())]
+        each = [tensor.flatten(1).isfinite().all(1) for tensor in (self.flat, *self.floats)]
         return torch.stack(each).all(0)
 
 
