@@ -434,7 +434,7 @@ def test_a_stack_that_cannot_be_compiled_goes_on_without(monkeypatch: pytest.Mon
         raise RuntimeError("no compiler here")
 
     plain = together(tiny, blobs(40), METHODS[0], [pq.Recipe()], [0])
-    monkeypatch.setattr("prequential.stack.programs.compiled", lambda function: refuse)
+    monkeypatch.setattr("prequential.stack.learner.compiled", lambda function: refuse)
     with pytest.warns(PreqWarning, match=r"cannot be compiled \(no compiler here\); going on without"):
         (other,) = together(tiny, blobs(40), METHODS[0], [pq.Recipe()], [0], compiled=True)
     assert_close(other, plain[0], 0.0)

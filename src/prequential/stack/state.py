@@ -36,7 +36,10 @@ class StackedState:
         first = parameters[next(iter(self._places))]
         self.flat = torch.zeros(len(models), end, dtype=first.dtype, device=first.device)
         self._gap = torch.zeros(len(models), ALIGNED, dtype=first.dtype, device=first.device)
-        self.weights = self.views(self.flat)
+        self.weights = {
+            name: self.flat[:, start : start + math.prod(shape)].view(len(models), *shape)
+            for name, (start, shape) in self._places.items()
+        }
         self.others = {
             name: tensor.new_zeros(len(models), *tensor.shape)
             for name, tensor in _tensors(models[0]).items()
@@ -47,15 +50,8 @@ class StackedState:
         self.integers = [tensor for tensor in self.others.values() if not tensor.is_floating_point()]
         self.load(models)
 
-    def views(self, flat: Tensor) -> dict[str, Tensor]:
-        """The parts of a tensor like `flat`, by the name of the weight they belong to."""
-        return {
-            name: flat[:, start : start + math.prod(shape)].view(len(flat), *shape)
-            for name, (start, shape) in self._places.items()
-        }
-
     def joined(self, weights: Sequence[Tensor]) -> Tensor:
-        """Tensors like the weights, in their order, as one like `flat`: the opposite of `views`."""
+        """Tensors like the weights, in their order, as one like `flat`, of which the weights are views."""
         parts, end = [], 0
         for (start, _), tensor in zip(self._places.values(), weights, strict=True):
             parts += [self._gap[:, : start - end], tensor.flatten(1)]
