@@ -120,7 +120,7 @@ class BaseLearner(ABC):
 
     @abstractmethod
     def calibrate_on(self, logits: Tensor, labels: Tensor, count: Tensor | None = None) -> None:
-        """One gradient step on each β, by the first `count` (None: all) of these logits."""
+        """One gradient step on each β, by the first `count` (None: all) of these logits; gradients are off already."""
 
     def observe(self, start: int, stop: int, labels: Tensor) -> None:  # noqa: B027  # most have nothing to do here
         """It learns by events alone."""

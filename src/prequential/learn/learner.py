@@ -94,7 +94,6 @@ class Learner(BaseLearner):
             logits = self.logits(self.inputs.clean(indices))
         self.calibrate_on(logits, labels)
 
-    @torch.no_grad()
     def calibrate_on(self, logits: Tensor, labels: Tensor, count: Tensor | None = None) -> None:
         self.beta_optimizer.step([self.kind.calibration_gradient(logits, labels, self.beta, count)])
 

@@ -155,6 +155,7 @@ class SpanProgram:
         logits = self._owner.logits(self._slot.take(self._positions))
         return logits, self._owner.kind.prediction(logits, self._owner.beta)
 
+    @torch.no_grad()
     def _calibrate(self) -> None:
         self._owner.calibrate_on(self._logits, self._labels)
 
@@ -179,6 +180,7 @@ class FilledProgram(SpanProgram):
         self._labels[: len(labels)].copy_(labels)
         self._replay_calibration()
 
+    @torch.no_grad()
     def _calibrate(self) -> None:
         self._owner.calibrate_on(self._logits, self._labels, self._num_labels)
 

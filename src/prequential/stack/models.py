@@ -127,7 +127,6 @@ class StackedModels(BaseLearner):
             logits: Tensor = predict(tensors)
         return logits
 
-    @torch.no_grad()
     def calibrate_on(self, logits: Tensor, labels: Tensor, count: Tensor | None = None) -> None:
         gradient = torch.vmap(self.kind.calibration_gradient, (0, None, 0, None))(logits, labels, self.beta, count)
         self.beta_optimizer.begin()
