@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 import prequential as pq
-from prequential.learn import feed
+from prequential.learn import inputs as learn_inputs
 from prequential.learn.graph import GraphLearner
 from prequential.learn.learner import Learner
 
@@ -98,7 +98,7 @@ def streamed(device: str) -> None:
         return run.nats.tobytes()
 
     resident = nats()
-    with mock.patch.object(feed, "SHARE", 0.0):
+    with mock.patch.object(learn_inputs, "SHARE", 0.0):
         print(f"streamed inputs, the same bits as resident ones: {resident == nats()}", flush=True)
 
 

@@ -17,8 +17,7 @@ from prequential.data.mapped import MappedSequence
 from prequential.data.optional import Read, SequenceDefaults, capabilities
 from prequential.data.sequence import ArraySequence, DataSequence
 from prequential.errors import PreqError
-from prequential.learn.feed import Resident, make_feed
-from prequential.learn.inputs import Inputs
+from prequential.learn.inputs import Inputs, Resident, make_feed
 from prequential.stack.recipe import require_members
 from prequential.targets import Classes
 from prequential.testing import check_data

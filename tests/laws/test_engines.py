@@ -21,8 +21,8 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.events import Event, Predict, Reinit, Train
 from prequential.learn import capture, classes, programs
 from prequential.learn.execution import Execution
-from prequential.learn.feed import Resident, Streamed, make_feed
 from prequential.learn.graph import GraphLearner
+from prequential.learn.inputs import Resident, Streamed, make_feed
 from prequential.learn.learner import Learner
 from prequential.learn.shapes import Shapes
 from prequential.plan import Plan, blocks
@@ -174,7 +174,7 @@ def test_streamed_inputs_are_the_ones_an_eager_engine_reads() -> None:
 def test_data_that_does_not_fit_is_streamed(monkeypatch: pytest.MonkeyPatch, mnist: ArraySequence) -> None:
     data = mnist.take(300).without_heldout()
     resident = pq.run("lenet", data, seed=0, execution=pq.Execution(engine="graph"))
-    monkeypatch.setattr("prequential.learn.feed.SHARE", 0.0)
+    monkeypatch.setattr("prequential.learn.inputs.SHARE", 0.0)
     streamed = pq.run("lenet", data, seed=0, execution=pq.Execution(engine="graph"))
     np.testing.assert_allclose(streamed.nats, resident.nats, rtol=1e-4, atol=1e-5)
 

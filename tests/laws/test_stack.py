@@ -20,6 +20,7 @@ import prequential as pq
 from prequential.coding.labels import Scorer
 from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError, PreqWarning
+from prequential.learn import programs
 from prequential.learn.learner import Learner
 from prequential.models.mlp import mlp
 from prequential.models.mnistnet import mnistnet
@@ -32,7 +33,6 @@ from prequential.runs.measured import Measured
 from prequential.runs.progress import Pruned
 from prequential.runs.recorder import Recorder
 from prequential.runs.run import Interrupted, run_stack
-from prequential.stack import programs as stack_programs
 from prequential.stack.dropout import HashedDropout, dropout_keys, hash_dropout
 from prequential.stack.learner import StackedLearner
 
@@ -395,7 +395,7 @@ def test_an_interrupted_stack_says_so_in_every_record(tmp_path: Path, monkeypatc
 def test_recording_changes_nothing(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     recipes = [pq.Recipe(full_rate_steps=9), pq.Recipe(ema_step_size=0.4)]
     plain = run_stack(tiny, blobs(96), method, recipes, seeds=[0, 1])
-    monkeypatch.setattr(stack_programs, "Captured", Recorded)
+    monkeypatch.setattr(programs, "Captured", Recorded)
     recorded = run_stack(tiny, blobs(96), method, recipes, seeds=[0, 1])
     for one, other in zip(plain, recorded, strict=True):
         assert_same(replace(one, seconds=0.0), replace(other, seconds=0.0))
@@ -407,7 +407,7 @@ def test_a_stack_that_cannot_be_recorded_goes_on_eagerly(monkeypatch: pytest.Mon
         raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
     plain = run_stack(tiny, blobs(60), METHODS[0], [pq.Recipe()] * 2, seeds=[0, 1])
-    monkeypatch.setattr(stack_programs, "Captured", refuse)
+    monkeypatch.setattr(programs, "Captured", refuse)
     with pytest.warns(PreqWarning, match=r"cannot be recorded \(operation not .* capturing\); going on eagerly"):
         eager = run_stack(tiny, blobs(60), METHODS[0], [pq.Recipe()] * 2, seeds=[0, 1])
     for one, other in zip(plain, eager, strict=True):
@@ -434,7 +434,7 @@ def test_a_stack_that_cannot_be_compiled_goes_on_without(monkeypatch: pytest.Mon
         raise RuntimeError("no compiler here")
 
     plain = together(tiny, blobs(40), METHODS[0], [pq.Recipe()], [0])
-    monkeypatch.setattr("prequential.stack.programs.compiled", lambda function: refuse)
+    monkeypatch.setattr("prequential.stack.learner.compiled", lambda function: refuse)
     with pytest.warns(PreqWarning, match=r"cannot be compiled \(no compiler here\); going on without"):
         (other,) = together(tiny, blobs(40), METHODS[0], [pq.Recipe()], [0], compiled=True)
     assert_close(other, plain[0], 0.0)

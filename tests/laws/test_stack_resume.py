@@ -110,13 +110,13 @@ def test_stopping_after_any_events_and_going_on_gives_the_same_bits(
                 with pytest.raises(KeyboardInterrupt):
                     execute(StopAfter(plan, stop), learner, labels, recorder)  # type: ignore[arg-type]
                 assert recorder.num_events == min(stop, plan.counts().events)
-                state, counters, contents = learner.state(), recorder.counters(), recorder.contents()
+                state, counters = learner.state(), recorder.counters()
                 learner, again = fresh()
                 for member, earlier in zip(again.members, recorder.members, strict=True):
                     member._arrays, member.is_kept = earlier._arrays, True  # as files would keep them
                 recorder = again
                 learner.restore(state)
-                recorder.go_back_to(counters, contents)
+                recorder.go_back_to(counters)
         execute(plan, learner, labels, recorder)
         return learner, recorder
 
@@ -188,7 +188,7 @@ def test_finished_stacks_are_returned_and_begun_ones_not_overwritten(
     with pytest.raises(PreqError, match=r"a already holds a run; choose another directory, or resume it"):
         start(stopped, resume=False)
     records = start(stopped)
-    monkeypatch.setattr("prequential.runs.course._Course", None)
+    monkeypatch.setattr("prequential.runs.course._Going", None)
     assert_same(start(stopped), records)
     with pytest.raises(PreqError, match="resume needs the directory of the run"):
         run_stack(tiny, blobs(40), METHODS[0], RECIPES, seeds=[0, 1, 2], resume=True)

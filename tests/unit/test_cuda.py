@@ -37,7 +37,7 @@ def test_the_same_bits_again_and_streamed(mnist: ArraySequence, model: str, monk
     data = mnist.take(400).without_heldout()
     one, two = (nats(model, data, pq.Execution(deterministic=True)) for _ in range(2))
     assert one.tobytes() == two.tobytes()
-    monkeypatch.setattr("prequential.learn.feed.SHARE", 0.0)
+    monkeypatch.setattr("prequential.learn.inputs.SHARE", 0.0)
     assert nats(model, data, pq.Execution(deterministic=True)).tobytes() == one.tobytes()
 
 

@@ -90,8 +90,7 @@ def main_decode(arguments: list[str]) -> int:
     with reading(Path(flags.bitstream)):
         content = Path(flags.bitstream).read_bytes()
     from prequential.cli.show import ProgressBar
-    from prequential.coding.container import Container
-    from prequential.coding.header import checked
+    from prequential.coding.container import Container, checked
     from prequential.methods.rebuild import method_from_settings
     from prequential.runs.codec import decode
 

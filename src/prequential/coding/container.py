@@ -1,10 +1,15 @@
-"""The file around a bitstream: magic, version, header, payload, checksum. See docs/format.md. No torch."""
+"""The file around a bitstream: magic, version, header, payload, checksum, and what the header must hold.
+
+See docs/format.md. No torch.
+"""
 
 import json
+import numbers
 import struct
 from dataclasses import dataclass
 from typing import Any
 
+from prequential.coding.range_coder import MOST_CLASSES
 from prequential.errors import PreqError
 from prequential.files import digest_of
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
@@ -13,6 +18,20 @@ MAGIC = b"PREQ"
 VERSION = FORMATS[-1]
 MOST_HEADER_BYTES = 1 << 24
 _PREFIX = struct.Struct("<4sB3xIQ16s16s")
+_KINDS: dict[type, str] = {
+    dict: "method recipe model seeds data environment",
+    str: "model.name data.name data.inputs plan fingerprint labels device",
+    int: "model.num_parameters seeds.seed seeds.plan_seed length num_classes num_events environment.threads",
+    numbers.Real: "model.width codelength_nats",
+    list: "checks",
+}
+_BOUNDS: dict[str, tuple[int, int]] = {
+    "length": (1, 1 << 40),
+    "num_classes": (2, MOST_CLASSES),
+    "environment.threads": (1, 1024),
+    "model.num_parameters": (1, 1 << 34),
+    "num_events": (1, 1 << 40),
+}
 
 
 @dataclass(frozen=True)
@@ -58,3 +77,31 @@ class Container:
         if not isinstance(header, dict):
             raise PreqError(f"{name} is damaged: its header is not an object")
         return cls(in_names_of_now(header, version), parts[1])
+
+
+def checked(header: dict[str, Any]) -> dict[str, Any]:
+    """The header, if it is complete and within bounds: to be asked before any of it is used."""
+    for kind, places in _KINDS.items():
+        for place in places.split():
+            _require(header, place, kind)
+    for place, (low, high) in _BOUNDS.items():
+        if not low <= _at(header, place) <= high:
+            raise PreqError(
+                f"the bitstream's header is damaged: {place} must be in {low} … {high}, got {_at(header, place)}"
+            )
+    if header["seeds"].get("order_seed") is not None:
+        _require(header, "seeds.order_seed", int)
+    return header
+
+
+def _require(header: dict[str, Any], place: str, kind: type) -> None:
+    value = _at(header, place)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise PreqError(f"the bitstream's header is damaged or incomplete: {place} is {str(value)[:40]}")
+
+
+def _at(header: dict[str, Any], place: str) -> Any:
+    value: Any = header
+    for name in place.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

@@ -58,12 +58,6 @@ class Labels(ABC):
     def of(self, indices: Indices) -> Tensor:
         """Revealed labels at these positions."""
 
-    def _advance(self, start: int, stop: int) -> None:
-        self.frontier = require_next(start, stop, self.frontier, self.length, "the plan")
-
-    def _require_revealed(self, indices: Indices) -> None:
-        require_revealed(indices, self.frontier, "the plan")
-
 
 class Scorer(Labels):
     """Knows the labels from the start and reveals them without making the device wait.
@@ -85,7 +79,7 @@ class Scorer(Labels):
         return labels
 
     def reveal(self, start: int, stop: int, predictor: Predictor) -> Tensor:
-        self._advance(start, stop)
+        self.frontier = require_next(start, stop, self.frontier, self.length, "the plan")
         labels = self._read(np.arange(start, stop)) if self._on_device is None else self._on_device[start:stop]
         rows = predictor.rows()
         if rows is None:
@@ -100,7 +94,7 @@ class Scorer(Labels):
         """Do what a label costs; a scorer leaves that to whoever records it."""
 
     def of(self, indices: Indices) -> Tensor:
-        self._require_revealed(indices)
+        require_revealed(indices, self.frontier, "the plan")
         if self._on_device is None:
             return self._data.labels(indices)
         return self._on_device.index_select(0, send_to(self._device, indices))
@@ -131,7 +125,7 @@ class Decoder(Labels):
         self._coder, self._checks = RangeDecoder(payload), checks
 
     def reveal(self, start: int, stop: int, predictor: Predictor) -> Tensor:
-        self._advance(start, stop)
+        self.frontier = require_next(start, stop, self.frontier, self.length, "the plan")
         rows = predictor.rows()
         if rows is None:
             for position in range(start, stop):
@@ -149,7 +143,7 @@ class Decoder(Labels):
         return self._coder.read(rows.exp().cpu().numpy())
 
     def of(self, indices: Indices) -> Tensor:
-        self._require_revealed(indices)
+        require_revealed(indices, self.frontier, "the plan")
         return self._labels.index_select(0, send_to(self._labels.device, indices))
 
     def _check(self, block: int) -> None:

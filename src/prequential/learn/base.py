@@ -1,8 +1,9 @@
 """What learners of one model and of many share: their settings, held-out data, and a state to go back to."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,10 +13,9 @@ from torch.nn.parameter import is_lazy
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence, to_network_input
 from prequential.files import digest_of
-from prequential.learn import classes  # noqa: F401  # registers what computes with classes
+from prequential.learn import classes, functional  # noqa: F401  # the first registers what computes with classes
 from prequential.learn.inputs import Inputs
 from prequential.learn.kinds import tensors_of
-from prequential.learn.prediction import Prediction
 from prequential.learn.probe import probe_model
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
@@ -35,6 +35,7 @@ class BaseLearner(ABC):
         data: where inputs come from. Labels are handed in with each event.
         recipe: the settings of training; of many models those of the first.
         seed: of initialisation, dropout and perturbation; of many models that of the first.
+        calibration_rate_factor: the method's factor on the learning rate of the temperature.
         width: scales the layers of models that have a width.
         precision: "fp32", or "bf16" for networks that compute in bfloat16.
         compiled: whether torch.compile fuses the kernels of training steps.
@@ -46,8 +47,12 @@ class BaseLearner(ABC):
     model: nn.Module
     beta: Tensor
     """What the temperature is made of; of many models, a vector along them."""
+    optimizer: Any
+    beta_optimizer: Any
     fallback: str | None = None
     """What it was asked to do and could not, and why."""
+    generators: Sequence[torch.Generator] = ()
+    """What its networks draw from when they are trained, if they do."""
     steps_at_once = 64
     """How many training steps it likes to be given together."""
 
@@ -58,6 +63,7 @@ class BaseLearner(ABC):
         recipe: Recipe,
         *,
         seed: int,
+        calibration_rate_factor: float = 1.0,
         width: float = 1.0,
         device: torch.device | str = "cpu",
         precision: str = "fp32",
@@ -73,6 +79,11 @@ class BaseLearner(ABC):
         self.inputs = Inputs(data, recipe, seed=seed, device=self.device, dtype=dtype)
         self.num_steps = 0
         self.drew_on: frozenset[str] = frozenset({self.device.type})
+        self._build(calibration_rate_factor)
+
+    @abstractmethod
+    def _build(self, calibration_rate_factor: float) -> None:
+        """Make models, averages, optimizers and temperatures."""
 
     def _fresh_model(self, event: int, recipe: Recipe, seed: int) -> nn.Module:
         """A model in train mode, on its device and in its layout; its initialisation depends on the seed and the number
@@ -107,18 +118,45 @@ class BaseLearner(ABC):
     def logits(self, inputs: Tensor) -> Tensor:
         """What the averaged weights make of clean inputs; averaged over views if asked."""
 
+    @abstractmethod
+    def calibrate_on(self, logits: Tensor, labels: Tensor, count: Tensor | None = None) -> None:
+        """One gradient step on each β, by the first `count` (None: all) of these logits; gradients are off already."""
+
     def observe(self, start: int, stop: int, labels: Tensor) -> None:  # noqa: B027  # most have nothing to do here
         """It learns by events alone."""
 
+    @torch.no_grad()
     def evaluate(self) -> list[dict[str, float]] | None:
-        """Mean loss and error rate on the held-out data, predicted as the sequence is."""
-        if self.data.heldout is None:
+        """For each member mean loss in nats and error rate on the held-out data, predicted as the sequence is."""
+        heldout = self.data.heldout
+        if heldout is None:
             return None
+        loss, errors = (torch.zeros(1, dtype=kind, device=self.device) for kind in (torch.float64, torch.int64))
+        for start in range(0, len(heldout), EVALUATION_SIZE):
+            positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
+            logits = self.logits(self.inputs.prepared(heldout.inputs(positions)))
+            measured = self.kind.prediction(logits, self.beta).measured(heldout.labels(positions).to(self.device))
+            nats, _, wanted, predicted, _ = measured.unbind(1)
+            loss, errors = loss + nats.sum(1), errors + (predicted != wanted).sum(1)
+        both = zip(loss.tolist(), errors.tolist(), strict=True)
+        return [{"loss": nats / len(heldout), "error_rate": wrong / len(heldout)} for nats, wrong in both]
 
-        def predict(stored: Tensor) -> Prediction:
-            return self.kind.prediction(self.logits(self.inputs.prepared(stored)), self.beta)
+    @torch.no_grad()
+    def reinit(self, event: int) -> None:
+        """Fresh weights, optimizers, averages and temperatures."""
+        self._begin_anew(event)
+        self.beta.fill_(functional.INITIAL_BETA)
+        self.beta_optimizer.reset()
+        self._restart()
 
-        return _losses_and_errors(self.data.heldout, predict, self.device)
+    @abstractmethod
+    def _begin_anew(self, event: int) -> None:
+        """Fresh weights in place of the raw and of the averaged ones."""
+
+    def _restart(self) -> None:
+        self.optimizer.reset()
+        self.num_steps = 0
+        self._forget()
 
     @abstractmethod
     def _in_place(self) -> dict[str, list[Tensor]]:
@@ -145,21 +183,6 @@ class BaseLearner(ABC):
     @abstractmethod
     def _forget(self) -> None:
         """The logits of the last prediction are of no use any more."""
-
-
-@torch.no_grad()
-def _losses_and_errors(
-    heldout: DataSequence, predict: Callable[[Tensor], Prediction], device: torch.device
-) -> list[dict[str, float]]:
-    """For each member mean loss in nats and error rate, by what `predict` says of stored inputs."""
-    loss, errors = torch.zeros(1, dtype=torch.float64, device=device), torch.zeros(1, dtype=torch.int64, device=device)
-    for start in range(0, len(heldout), EVALUATION_SIZE):
-        positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
-        labels = heldout.labels(positions).to(device)
-        nats, _, wanted, predicted, _ = predict(heldout.inputs(positions)).measured(labels).unbind(1)
-        loss, errors = loss + nats.sum(1), errors + (predicted != wanted).sum(1)
-    both = zip(loss.tolist(), errors.tolist(), strict=True)
-    return [{"loss": nats / len(heldout), "error_rate": wrong / len(heldout)} for nats, wrong in both]
 
 
 def fingerprint_of(model: nn.Module) -> str:

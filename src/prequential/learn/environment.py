@@ -4,6 +4,7 @@ import importlib.metadata
 import os
 import platform
 import time
+import timeit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -58,16 +59,10 @@ def fastest_num_threads(step: Callable[[], None]) -> int:
     best, best_seconds = 1, float("inf")
     for candidate in (1 << k for k in range(available.bit_length())):
         with num_threads(candidate):
-            seconds = min(_seconds(step) for _ in range(MEASURED_STEPS))
+            seconds = min(timeit.repeat(step, timer=time.perf_counter, number=1, repeat=MEASURED_STEPS))
         if best_seconds == float("inf") or seconds < WORTH_IT * best_seconds:
             best, best_seconds = candidate, seconds
     return best
-
-
-def _seconds(step: Callable[[], None]) -> float:
-    begin = time.perf_counter()
-    step()
-    return time.perf_counter() - begin
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from prequential.errors import PreqError, require_flag, unknown_name
+from prequential.errors import PreqError
+from prequential.settings import check_settings, setting
 
 ENGINES = ("auto", "eager", "graph")
 PRECISIONS = ("auto", "fp32", "bf16")
@@ -22,9 +23,9 @@ class Execution:
         Execution(engine='eager', precision='fp32', compiled=False, deterministic=False)
     """
 
-    engine: str = "auto"
+    engine: str = setting("auto", choices=ENGINES)
     """"eager" (one operation at a time), "graph" (steps recorded once and replayed), or "auto": graph on a GPU."""
-    precision: str = "auto"
+    precision: str = setting("auto", choices=PRECISIONS)
     """"fp32", "bf16" (networks compute in bfloat16; weights, optimizer and what is charged do not), or "auto":
     bf16 for the graph engine on a GPU."""
     compiled: bool | None = None
@@ -33,13 +34,7 @@ class Execution:
     """Whether a GPU must give the same bits each time. A CPU always does."""
 
     def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise unknown_name("engine", self.engine, ENGINES)
-        if self.precision not in PRECISIONS:
-            raise unknown_name("precision", self.precision, PRECISIONS)
-        require_flag("deterministic", self.deterministic)
-        if self.compiled is not None:
-            require_flag("compiled", self.compiled)
+        check_settings(self)
         if self.compiled and self.engine == "eager":
             raise PreqError("the eager engine compiles nothing; use engine graph, or leave compiling out")
         if self.compiled and self.deterministic:

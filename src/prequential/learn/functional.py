@@ -1,12 +1,13 @@
 """The formulas of learning, each as one pure function."""
 
 import math
-from typing import overload
+from typing import TypeVar, overload
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+Number = TypeVar("Number", float, Tensor)
 INITIAL_BETA = math.log(math.e - 1)
 """β₀ = ln(e − 1), so that the temperature factor softplus(β₀) is 1."""
 
@@ -27,11 +28,7 @@ def temperature(beta: Tensor) -> Tensor:
     return F.softplus(beta)
 
 
-@overload
-def ema_step_size(step_size: float, num_steps: int, *, warmup: bool) -> float: ...
-@overload
-def ema_step_size(step_size: Tensor, num_steps: Tensor, *, warmup: bool) -> Tensor: ...
-def ema_step_size(step_size: float | Tensor, num_steps: int | Tensor, *, warmup: bool) -> float | Tensor:
+def ema_step_size(step_size: Number, num_steps: Number, *, warmup: bool) -> Number:
     """α_n = max(α, min(1, 5/n)) in the n-th training step since the last fresh start, from 1.
 
     Example:
@@ -43,7 +40,7 @@ def ema_step_size(step_size: float | Tensor, num_steps: int | Tensor, *, warmup:
     if not warmup:
         return step_size
     if isinstance(step_size, Tensor):
-        return torch.maximum((5 / num_steps).clamp(max=1.0), step_size)  # type: ignore[union-attr]  # by the overloads
+        return torch.maximum((5 / num_steps).clamp(max=1.0), step_size)
     return max(step_size, min(1.0, 5 / num_steps))
 
 

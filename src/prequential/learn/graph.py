@@ -2,7 +2,6 @@
 
 import gc
 import warnings
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,14 +11,14 @@ from torch import Tensor
 from prequential.errors import PreqWarning
 from prequential.events import Indices
 from prequential.learn.capture import Tape
-from prequential.learn.feed import make_feed
+from prequential.learn.inputs import make_feed
 from prequential.learn.learner import Learner
 from prequential.learn.prediction import Prediction
 from prequential.learn.probe import first_line
-from prequential.learn.programs import PredictProgram, TrainProgram
+from prequential.learn.programs import FilledProgram, TrainProgram
 from prequential.learn.shapes import Shapes
 
-Program = TypeVar("Program")
+Program = TypeVar("Program", TrainProgram, FilledProgram)
 
 
 class GraphLearner(Learner):
@@ -41,9 +40,8 @@ class GraphLearner(Learner):
         super().__init__(*arguments, **settings)
         self._shapes = shapes
         self._feed, self._tape = make_feed(self.inputs), Tape.on(self.device)
-        self._training: dict[int, TrainProgram] = {}
-        self._predicting: dict[int, PredictProgram] = {}
-        self._last: tuple[Indices, PredictProgram] | None = None
+        self._programs: dict[tuple[type, int], Any] = {}
+        self._last: tuple[Indices, FilledProgram] | None = None
         self._recordable = self._may_fill = True
 
     def probe(self, num_examples: int) -> None:
@@ -63,7 +61,7 @@ class GraphLearner(Learner):
     def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
         size = batches.shape[1]
         worth_it = self._shapes is None or size in self._shapes.batches
-        program = self._program(self._training, size, self._train_program) if worth_it else None
+        program = self._program(TrainProgram, size) if worth_it else None
         if program is None:
             super().train_steps(batches, labels, event)
         else:
@@ -71,17 +69,19 @@ class GraphLearner(Learner):
             program.run(batches, labels, event)
 
     def _train_program(self, size: int) -> TrainProgram:
-        def recorded(fused_by_compiler: bool) -> TrainProgram:
-            return TrainProgram(self, self._feed(size), size, self._tape, fused_by_compiler=fused_by_compiler)
-
         if self.compiled and (self._shapes is None or size == self._shapes.main_batch[0]):
             try:
-                return recorded(True)
+                return self._recorded(TrainProgram, size, fused_by_compiler=True)
             except Exception as error:
                 self.fallback = f"not compiled: {first_line(error)}"
                 self.restore(self._before)
                 warnings.warn(f"the network cannot be compiled ({first_line(error)}); going on without", PreqWarning, 4)
-        return recorded(False)
+        return self._recorded(TrainProgram, size, fused_by_compiler=False)
+
+    def _recorded(self, kind: type[Program], size: int, **settings: bool) -> Program:
+        program = kind(self, self._feed(size), size, **settings)
+        program.record(self._tape)
+        return program
 
     @torch.no_grad()
     def predict(self, start: int, stop: int) -> Prediction:
@@ -102,29 +102,28 @@ class GraphLearner(Learner):
         size = number if self._shapes is None else self._shapes.predictions.get(number)
         if size is None or (size != number and not self._may_fill):
             return None
-        program = self._program(self._predicting, size, self._predict_program)
+        program = self._program(FilledProgram, size)
         if program is None:
             return None
         self._forget()
         self._last = positions, program
         return program.predict(positions)
 
-    def _predict_program(self, size: int) -> PredictProgram:
-        return PredictProgram(self, self._feed(size), size, self._tape)
-
-    def _program(self, known: dict[int, Program], size: int, make: Callable[[int], Program]) -> Program | None:
-        """The program for a size, recorded when it is first needed; None: do it eagerly."""
-        if size in known or not self._recordable:
-            return known.get(size)
+    def _program(self, kind: type[Program], size: int) -> Program | None:
+        """The program of that kind for a size, recorded when it is first needed; None: do it eagerly."""
+        known: Program | None = self._programs.get((kind, size))
+        if known is not None or not self._recordable:
+            return known
         self._before = self.state()
         try:
-            known[size] = make(size)
+            made = self._train_program(size) if kind is TrainProgram else self._recorded(kind, size)
+            self._programs[kind, size] = made
         except Exception as error:
             self._give_up(first_line(error))
         finally:
             self.restore(self._before)
             del self._before
-        return known.get(size)
+        return self._programs.get((kind, size))
 
     def _give_up(self, reason: str) -> None:
         self._recordable, self.fallback = False, f"not recorded: {reason}"
@@ -132,8 +131,7 @@ class GraphLearner(Learner):
         warnings.warn(f"the model cannot be recorded ({reason}); going on eagerly", PreqWarning, 4)
 
     def close(self) -> None:
-        self._training.clear()
-        self._predicting.clear()
+        self._programs.clear()
         self._forget()
         gc.collect()  # a program and its recording know each other
 

@@ -2,13 +2,11 @@
 
 import copy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prequential.data.sequence import DataSequence
 from prequential.events import Indices
 from prequential.learn import functional
 from prequential.learn.base import BaseLearner, fingerprint_of
@@ -16,7 +14,6 @@ from prequential.learn.optimizers import make_optimizer
 from prequential.learn.prediction import Prediction
 from prequential.learn.randomness import generators, seeded
 from prequential.learn.recipe import Recipe
-from prequential.models import ModelFactory
 from prequential.plan import is_span
 
 
@@ -46,29 +43,15 @@ class Learner(BaseLearner):
     """The eager engine: plain torch, one event at a time, on CPU or GPU.
 
     Everything random is derived from `seed` and the number of the event, so a learner is a pure
-    function of its arguments and the events it was given.
-
-    Args:
-        factory, data, recipe, seed: those of a `BaseLearner`.
-        calibration_rate_factor: the method's factor on the learning rate of the temperature.
-        settings: `width`, `device`, `precision`, `deterministic` and `dtype`, as of a `BaseLearner`.
+    function of its arguments, which are those of a `BaseLearner`, and the events it was given.
     """
 
     engine = "eager"
     steps_at_once = 1
 
-    def __init__(
-        self,
-        factory: str | ModelFactory,
-        data: DataSequence,
-        recipe: Recipe,
-        *,
-        seed: int,
-        calibration_rate_factor: float = 1.0,
-        **settings: Any,
-    ) -> None:
-        super().__init__(factory, data, recipe, seed=seed, **settings)
-        self.model = self._fresh_model(-1, recipe, seed).train()
+    def _build(self, calibration_rate_factor: float) -> None:
+        recipe = self.recipe
+        self.model = self._fresh_model(-1, recipe, self.seed).train()
         self.averaged = copy.deepcopy(self.model).eval().requires_grad_(False)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.raw_tensors, self.ema_tensors = (EmaTensors.of(m, recipe) for m in (self.model, self.averaged))
@@ -109,7 +92,10 @@ class Learner(BaseLearner):
             logits = self._at_hand[1]
         else:
             logits = self.logits(self.inputs.clean(indices))
-        self.beta_optimizer.step([self.kind.calibration_gradient(logits, labels, self.beta, None)])
+        self.calibrate_on(logits, labels)
+
+    def calibrate_on(self, logits: Tensor, labels: Tensor, count: Tensor | None = None) -> None:
+        self.beta_optimizer.step([self.kind.calibration_gradient(logits, labels, self.beta, count)])
 
     def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
         """Training steps one after the other, a row of both arguments each; `event` is the number of the first."""
@@ -141,16 +127,11 @@ class Learner(BaseLearner):
             if raw.others:
                 torch._foreach_copy_(ema.others, raw.others)
 
-    @torch.no_grad()
-    def reinit(self, event: int) -> None:
-        """Fresh weights, optimizer, EMA and temperature."""
+    def _begin_anew(self, event: int) -> None:
         fresh = EmaTensors.of(self._fresh_model(event, self.recipe, self.seed), self.recipe)
         for mine in (self.raw_tensors, self.ema_tensors):
             for target, source in zip(mine.all, fresh.all, strict=True):
                 target.copy_(source)
-        self.beta.fill_(functional.INITIAL_BETA)
-        self.beta_optimizer.reset()
-        self._restart()
 
     @torch.no_grad()
     def shrink_perturb(self, shrink: float, perturb: float, event: int) -> None:
@@ -170,11 +151,6 @@ class Learner(BaseLearner):
 
     def _forget(self) -> None:
         self._at_hand = None
-
-    def _restart(self) -> None:
-        self.optimizer.reset()
-        self.num_steps = 0
-        self._forget()
 
     def close(self) -> None:
         """Nothing is held that only speed needed."""

@@ -1,11 +1,12 @@
-"""What a graph engine records: a training step, and the prediction of a span with its calibration.
+"""What an engine records: a training step, and the prediction of a span with its calibration.
 
 A program owns the tensors that differ from one replay to the next. It reads and writes those of the learner in
 place, so that every other way to execute an event can take turns with it.
 """
 
 import contextlib
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -15,40 +16,43 @@ from prequential.data.augment import DeviceDraws, augmentation_key
 from prequential.data.device import send_to
 from prequential.events import Indices
 from prequential.learn import functional
+from prequential.learn.base import BaseLearner
 from prequential.learn.capture import Captured, Tape, compiled
-from prequential.learn.feed import Slot
+from prequential.learn.inputs import Slot
 from prequential.learn.learner import Learner
 from prequential.learn.prediction import Prediction
 from prequential.rng import derive
 
 
-class TrainProgram:
-    """Training steps on batches of one size: gather, augment, forward, backward, optimizer, EMA."""
+class StepProgram(ABC):
+    """Training steps of any learner on batches of one size. What differs from one to the next waits in queues, a row
+    for each step."""
 
-    def __init__(self, learner: Learner, slot: Slot, batch_size: int, tape: Tape, *, fused_by_compiler: bool) -> None:
-        self._learner, self._slot, device = learner, slot, learner.device
-        most_steps = learner.steps_at_once
-        self._positions = torch.zeros(most_steps, batch_size, dtype=torch.int64, device=device)
-        self._labels = torch.zeros_like(self._positions)
-        self._keys = torch.zeros(most_steps, dtype=torch.int64, device=device)
-        self._row = torch.zeros(1, dtype=torch.int64, device=device)
-        self._count = torch.zeros(1, dtype=torch.float64, device=device)  # torch.compile loses changes to a scalar
+    def __init__(self, learner: BaseLearner, slot: Slot, size: int, seeds: Sequence[int]) -> None:
+        self._owner, self._slot, self._seeds, self._device = learner, slot, seeds, learner.device
+        self._positions, self._labels, self._keys = self._queue(size), self._queue(size), self._queue(len(seeds))
+        self._row = torch.zeros(1, dtype=torch.int64, device=self._device)
+        self._count = torch.zeros(
+            1, dtype=torch.float64, device=self._device
+        )  # torch.compile loses changes to a scalar
         augmentation = learner.inputs.augmentation
-        self._draws = None if augmentation is None else DeviceDraws(batch_size, augmentation.num_draws, device)
-        self._counters = _step_counters(learner.model)
-        self._forward = compiled(self._logits_and_gradient) if fused_by_compiler else self._logits_and_gradient
-        self._update = compiled(self._move) if fused_by_compiler else self._move
-        self._in_pieces = fused_by_compiler
-        self._step = Captured(self._one_step, tape)
+        self._draws = None if augmentation is None else DeviceDraws(size, augmentation.num_draws, self._device)
+        self._replay: Callable[[], None] = self._one_step
+
+    def _queue(self, *shape: int) -> Tensor:
+        return torch.zeros(self._owner.steps_at_once, *shape, dtype=torch.int64, device=self._device)
+
+    def record(self, tape: Tape) -> None:
+        """From now on replay a recording; whoever calls puts back what it changes."""
+        self._row.zero_()
+        self._replay = Captured(self._one_step, tape).replay
 
     def run(self, batches: Indices, labels: Tensor, event: int) -> None:
         """A step for each row; `event` is the number of the first."""
-        learner, num_steps = self._learner, len(batches)
-        self._positions[:num_steps].copy_(send_to(learner.device, batches))
+        learner, num_steps = self._owner, len(batches)
+        self._positions[:num_steps].copy_(send_to(self._device, batches))
         self._labels[:num_steps].copy_(labels)
-        if self._draws is not None:
-            keys = np.array([augmentation_key(learner.seed, event + i) for i in range(num_steps)], np.uint64)
-            self._keys[:num_steps].copy_(send_to(learner.device, keys.view(np.int64)))
+        self._place_keys(event, num_steps)
         self._row.zero_()
         self._count.fill_(learner.num_steps)
         for number, indices in enumerate(batches, event):
@@ -56,8 +60,30 @@ class TrainProgram:
             if learner.drew_on:
                 for generator in learner.generators:
                     generator.manual_seed(derive(learner.seed, "train", number))
-            self._step.replay()
+            self._replay()
         learner.num_steps += num_steps
+
+    def _place_keys(self, event: int, num_steps: int) -> None:
+        """Queue what decides the draws of these steps."""
+        if self._draws is not None:
+            keys = [[augmentation_key(seed, event + step) for seed in self._seeds] for step in range(num_steps)]
+            self._keys[:num_steps].copy_(send_to(self._device, np.array(keys, np.uint64).view(np.int64)))
+
+    @abstractmethod
+    def _one_step(self) -> None:
+        """What is recorded: the step of the current row."""
+
+
+class TrainProgram(StepProgram):
+    """Training steps of one model: gather, augment, forward, backward, optimizer, EMA."""
+
+    def __init__(self, learner: Learner, slot: Slot, size: int, *, fused_by_compiler: bool) -> None:
+        super().__init__(learner, slot, size, [learner.seed])
+        self._learner, self._in_pieces, self._own_keys = learner, fused_by_compiler, self._keys[:, 0]
+        counters = [layer.num_batches_tracked for layer in _normalisations(learner.model)]
+        self._counters = [counter for counter in counters if counter is not None]
+        self._forward = compiled(self._logits_and_gradient) if fused_by_compiler else self._logits_and_gradient
+        self._update = compiled(self._move) if fused_by_compiler else self._move
 
     def _one_step(self) -> None:
         with _not_counting(self._learner.model):
@@ -69,7 +95,7 @@ class TrainProgram:
         learner = self._learner
         inputs = self._slot.take(self._positions.index_select(0, self._row)[0])
         if self._draws is not None:
-            inputs = learner.inputs.augmented(inputs, self._draws(self._keys.index_select(0, self._row)))
+            inputs = learner.inputs.augmented(inputs, self._draws(self._own_keys.index_select(0, self._row)))
         with learner.computing():
             logits = learner.model(inputs).to(learner.dtype)
         labels = self._labels.index_select(0, self._row)[0]
@@ -77,66 +103,86 @@ class TrainProgram:
 
     def _move(self, gradients: list[Tensor]) -> None:
         with torch.no_grad():  # torch.compile keeps few variants of what a decorator returns
-            self._moved(gradients)
-
-    def _moved(self, gradients: list[Tensor]) -> None:
-        learner, recipe = self._learner, self._learner.recipe
-        self._row.add_(1)
-        self._count.add_(1)
-        rate: Tensor | None = None
-        if recipe.full_rate_steps:
-            rates = functional.learning_rate(recipe.learning_rate, self._count, full_steps=recipe.full_rate_steps)
-            rate = rates[0].to(learner.dtype)
-        learner.optimizer.step(gradients, rate, in_pieces=self._in_pieces)
-        constant = torch.full_like(self._count, recipe.ema_step_size)
-        step_size = functional.ema_step_size(constant, self._count, warmup=recipe.ema_warmup)
-        raw, ema = learner.raw_tensors, learner.ema_tensors
-        functional.average(ema.averaged, raw.averaged, step_size[0].to(learner.dtype))
-        if self._counters:
-            torch._foreach_add_(self._counters, 1)
-        if raw.others:
-            torch._foreach_copy_(ema.others, raw.others)
+            learner, recipe = self._learner, self._learner.recipe
+            self._row.add_(1)
+            self._count.add_(1)
+            rate: Tensor | None = None
+            if recipe.full_rate_steps:
+                rates = functional.learning_rate(recipe.learning_rate, self._count, full_steps=recipe.full_rate_steps)
+                rate = rates[0].to(learner.dtype)
+            learner.optimizer.step(gradients, rate, in_pieces=self._in_pieces)
+            constant = torch.full_like(self._count, recipe.ema_step_size)
+            step_size = functional.ema_step_size(constant, self._count, warmup=recipe.ema_warmup)
+            raw, ema = learner.raw_tensors, learner.ema_tensors
+            functional.average(ema.averaged, raw.averaged, step_size[0].to(learner.dtype))
+            if self._counters:
+                torch._foreach_add_(self._counters, 1)
+            if raw.others:
+                torch._foreach_copy_(ema.others, raw.others)
 
 
-class PredictProgram:
-    """Predictions of up to `size` labels, and a step of the temperature on them.
+class SpanProgram:
+    """Predictions of any learner at `size` positions, and a step of the temperature on them."""
 
-    Where there are fewer, what is computed for the rest (of the last position, again and again) is left out.
-    """
+    def __init__(self, learner: BaseLearner, slot: Slot, size: int) -> None:
+        self._owner, self._slot, self._device = learner, slot, learner.device
+        self._positions = torch.zeros(size, dtype=torch.int64, device=self._device)
+        self._labels = torch.zeros_like(self._positions)
+        self._replay: Callable[[], tuple[Tensor, Prediction]] = self._predict
+        self._replay_calibration: Callable[[], None] = self._calibrate
+        self._logits: Tensor
 
-    def __init__(self, learner: Learner, slot: Slot, size: int, tape: Tape) -> None:
-        self._learner, self._slot, self._size, device = learner, slot, size, learner.device
-        self._positions = torch.zeros(size, dtype=torch.int64, device=device)
-        self._labels = torch.zeros(size, dtype=torch.int64, device=device)
-        self._num_labels = torch.zeros((), dtype=torch.int64, device=device)
-        self._prediction = Captured(self._predict, tape)
-        self._logits, _ = self._prediction.replay()
-        self._calibration = Captured(self._calibrate, tape)
+    def record(self, tape: Tape) -> None:
+        """From now on replay recordings; whoever calls puts back what they change."""
+        self._replay = Captured(self._predict, tape).replay
+        self._logits, _ = self._replay()
+        self._replay_calibration = Captured(self._calibrate, tape).replay
 
     def predict(self, positions: Indices) -> Prediction:
-        """Of the labels at these positions."""
-        filling = np.full(self._size - len(positions), positions[-1])
-        self._positions.copy_(send_to(self._learner.device, np.concatenate([positions, filling])))
+        """At these positions; where there are members, every tensor has them first."""
         self._slot.place(positions, None)
-        self._logits, found = self._prediction.replay()
-        return found.copied(len(positions))
+        self._positions.copy_(send_to(self._device, positions))
+        self._logits, found = self._replay()
+        return found.copied()
 
     def calibrate(self, labels: Tensor) -> None:
         """On what was predicted last."""
-        self._num_labels.fill_(len(labels))
-        self._labels[: len(labels)].copy_(labels)
-        self._calibration.replay()
+        self._labels.copy_(labels)
+        self._replay_calibration()
 
     @torch.no_grad()
     def _predict(self) -> tuple[Tensor, Prediction]:
-        logits = self._learner.logits(self._slot.take(self._positions))
-        return logits, self._learner.kind.prediction(logits, self._learner.beta)
+        logits = self._owner.logits(self._slot.take(self._positions))
+        return logits, self._owner.kind.prediction(logits, self._owner.beta)
 
     @torch.no_grad()
     def _calibrate(self) -> None:
-        learner = self._learner
-        gradient = learner.kind.calibration_gradient(self._logits, self._labels, learner.beta, self._num_labels)
-        learner.beta_optimizer.step([gradient])
+        self._owner.calibrate_on(self._logits, self._labels)
+
+
+class FilledProgram(SpanProgram):
+    """The same for up to `size` labels: where there are fewer, what is computed for the rest (of the last position,
+    again and again) is left out."""
+
+    def __init__(self, learner: BaseLearner, slot: Slot, size: int) -> None:
+        super().__init__(learner, slot, size)
+        self._num_labels = torch.zeros((), dtype=torch.int64, device=self._device)
+
+    def predict(self, positions: Indices) -> Prediction:
+        filling = np.full(len(self._positions) - len(positions), positions[-1])
+        self._positions.copy_(send_to(self._device, np.concatenate([positions, filling])))
+        self._slot.place(positions, None)
+        self._logits, found = self._replay()
+        return found.copied(len(positions))
+
+    def calibrate(self, labels: Tensor) -> None:
+        self._num_labels.fill_(len(labels))
+        self._labels[: len(labels)].copy_(labels)
+        self._replay_calibration()
+
+    @torch.no_grad()
+    def _calibrate(self) -> None:
+        self._owner.calibrate_on(self._logits, self._labels, self._num_labels)
 
 
 def _normalisations(model: nn.Module) -> Iterator[nn.modules.batchnorm._BatchNorm]:
@@ -144,11 +190,6 @@ def _normalisations(model: nn.Module) -> Iterator[nn.modules.batchnorm._BatchNor
     for layer in model.modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
             yield layer
-
-
-def _step_counters(model: nn.Module) -> list[Tensor]:
-    counters = [layer.num_batches_tracked for layer in _normalisations(model)]
-    return [counter for counter in counters if counter is not None]
 
 
 @contextlib.contextmanager

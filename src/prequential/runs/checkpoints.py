@@ -115,7 +115,7 @@ class Checkpoint:
     def restore(self, recorder: Recorder) -> None:
         """Put learner and recorder back to where they were."""
         self.learner.restore(self._state)
-        recorder.go_back_to(self._counters, self._contents)
+        recorder.go_back_to(self._counters)
 
     def threads(self, wanted: int | str | None) -> int:
         """The number of threads to go on with: the same, since another gives other bits."""

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.coding.container import Container
-from prequential.coding.header import checked
+from prequential.coding.container import Container, checked
 from prequential.coding.labels import CHECKED_TOGETHER, Decoder, Encoder, block_checks
 from prequential.coding.range_coder import MOST_CLASSES
 from prequential.data.blind import InputsOnly
@@ -154,9 +153,8 @@ def decode(
         with session.at_work(session.learner, header["environment"]["threads"]):
             _walk(session, labels, listeners)
             decoded = labels.labels()
+        if digest_of(decoded.astype("<u2").tobytes()) != header["labels"]:
+            raise PreqError("the decoded labels are not those that were encoded")
     except PreqError as error:
         raise PreqError(f"{error}{unlike(header['environment'], session.learner)}") from None
-    if digest_of(decoded.astype("<u2").tobytes()) != header["labels"]:
-        why = unlike(header["environment"], session.learner)
-        raise PreqError(f"the decoded labels are not those that were encoded{why}")
     return decoded

@@ -10,11 +10,12 @@ from prequential.coding.labels import Scorer
 from prequential.data.optional import capabilities
 from prequential.errors import PreqError, require_number
 from prequential.files import allow_open_files
+from prequential.learn.environment import require_threads
 from prequential.lock import DirectoryLock
 from prequential.runs.directory import RunDirectory
 from prequential.runs.live import ProgressFile
 from prequential.runs.loop import execute
-from prequential.runs.progress import Listener, Pruned, tell_begin, tell_end
+from prequential.runs.progress import Listener, Pruned, tell_of
 from prequential.runs.record import ARRAYS, RECORD_FILE, Record, require_no_run, require_writable
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import Session
@@ -35,19 +36,26 @@ class Interrupted(KeyboardInterrupt):
 
 
 @dataclass(frozen=True)
-class Keeping:
-    """Where the records of a run go, if anywhere: a directory for each member."""
+class Course:
+    """How a run goes: with how many threads, heard by whom, and where the records go, if anywhere."""
 
     paths: Sequence[Path] | None
+    """A directory for each member."""
     resume: bool
     checkpoint_seconds: float
-    stacked: bool
+    threads: int | str | None
+    of_each: Sequence[Sequence[Listener]]
+    """Listeners of each member that was asked for."""
+    of_all: Sequence[Listener] = ()
+    """Listeners of all members together."""
+    stacked: bool = False
 
     def __post_init__(self) -> None:
         require_number("checkpoint_seconds", self.checkpoint_seconds, at_least=0)
         if self.paths is None and self.resume:
             raise PreqError("resume needs the directory of the run; give out=")
         self._require_room()
+        require_threads(self.threads)
 
     def _require_room(self) -> None:
         """Refuse directories that hold a run, unless it is to be resumed."""
@@ -55,72 +63,51 @@ class Keeping:
             if not self.resume or (self.stacked and not (path / RECORD_FILE).exists()):
                 require_no_run(path)
 
-    def run(
-        self,
-        session: Session,
-        threads: int | str | None,
-        of_all: Sequence[Listener],
-        of_each: Sequence[Sequence[Listener]],
-    ) -> list[Record]:
+    def run(self, session: Session) -> list[Record]:
         """Execute a session, or the rest of it; gives the records in the order of the members."""
         numbers = list(range(len(session.seeds)))
         if self.paths is None:
-            return list(_Course(session, numbers, None, threads, of_all, of_each).run().values())
+            return list(_Going(self, session, numbers, None).run().values())
         with contextlib.ExitStack() as locks:
             for path in self.paths:
                 locks.enter_context(DirectoryLock(require_writable(path)))
             self._require_room()  # again, now that nobody else can begin a run there
-            directory = RunDirectory(
-                self.paths,
-                session.facts,
-                stacked=self.stacked,
-                evaluate=session.plan.heldout,
-                every_seconds=self.checkpoint_seconds,
-            )
+            how = {"stacked": self.stacked, "evaluate": session.plan.heldout}
+            directory = RunDirectory(self.paths, session.facts, **how, every_seconds=self.checkpoint_seconds)
             done = directory.finished() if self.resume else {}
             for number, record in done.items():
                 ProgressFile(self.paths[number]).end(record)  # of one that was killed before it was done with it
             if missing := [number for number in numbers if number not in done]:
-                done |= _Course(session, missing, directory, threads, of_all, of_each, resume=self.resume).run()
+                done |= _Going(self, session, missing, directory).run()
             directory.clear()
             return [done[number] for number in numbers]
 
 
-class _Course:
+class _Going:
     """A run at its beginning, or where a checkpoint left it.
 
     Args:
+        course: how it goes.
         session: what is executed.
         missing: numbers of the members that have no record yet. What runs are these, or those that a checkpoint has.
         directory: where records go, if anywhere.
-        threads: CPU threads, as in `run`.
-        of_all, of_each: listeners of all members together, and of each that was asked for.
-        resume: whether to look for a checkpoint.
     """
 
     def __init__(
-        self,
-        session: Session,
-        missing: Sequence[int],
-        directory: RunDirectory | None,
-        threads: int | str | None,
-        of_all: Sequence[Listener],
-        of_each: Sequence[Sequence[Listener]],
-        *,
-        resume: bool = False,
+        self, course: Course, session: Session, missing: Sequence[int], directory: RunDirectory | None
     ) -> None:
-        self._session, self._plan, self._directory, self._of_all = session, session.plan, directory, of_all
-        checkpoint = None if directory is None or not resume else directory.newest(missing, session.learner_of)
+        self._session, self._plan, self._directory, self._of_all = session, session.plan, directory, course.of_all
+        checkpoint = directory.newest(missing, session.learner_of) if directory is not None and course.resume else None
         self._numbers = numbers = missing if checkpoint is None else checkpoint.numbers
         self._learner = session.learner_of(numbers) if checkpoint is None else checkpoint.learner
-        self._threads = threads if checkpoint is None else checkpoint.threads(threads)
+        self._threads = course.threads if checkpoint is None else checkpoint.threads(course.threads)
         self._labels = Scorer(session.learner.data, self._learner.device)
         if directory is not None and checkpoint is None:
             directory.begin(numbers)
         # of members that a checkpoint has and that are not missing, the record is there already
         paths = {} if directory is None else {number: directory.members[number].path for number in missing}
         files: dict[int, list[Listener]] = {number: [ProgressFile(path)] for number, path in paths.items()}
-        self._of_each = [[*of_each[n], *files.get(n, [])] if n in missing else [] for n in numbers]
+        self._of_each = [[*course.of_each[n], *files.get(n, [])] if n in missing else [] for n in numbers]
         allow_open_files(len(ARRAYS) * len(paths))
         target = capabilities(session.learner.data).target
         self._recorder = Recorder(self._plan, target, [paths.get(n) for n in numbers], create=checkpoint is None)
@@ -140,7 +127,7 @@ class _Course:
         with contextlib.closing(recorder), session.at_work(self._learner, self._threads), StopRequest() as stop:
             try:
                 for number, member, listeners in zip(self._numbers, recorder.members, self._of_each, strict=True):
-                    tell_begin(listeners, session.facts[number].facts(), member.progress(recorder.seconds))
+                    tell_of("begin", listeners, session.facts[number].facts(), member.progress(recorder.seconds))
                 execute(self._plan, self._learner, self._labels, recorder, self._pause, stop)
                 recorder.report(self._of_all, self._of_each)
                 if any(member.status == "stopped" for member in recorder.members):
@@ -164,7 +151,7 @@ class _Course:
         self._recorder.report(self._of_all, self._of_each)
         if self._recorder.position == self._plan.length or not self._plan.method.prequential:
             self._recorder.note_finite(self._learner.finite())
-        if self._directory is not None and self._directory.save_is_due():
+        if self._directory is not None and self._directory.checkpoints.save_is_due():
             self._save()
 
     def _save(self) -> None:
@@ -181,5 +168,5 @@ class _Course:
             records = self._directory.finish(self._numbers, self._recorder, facts)
         for number, listeners in zip(self._numbers, self._of_each, strict=True):
             if number in records:
-                tell_end(listeners, records[number])
+                tell_of("end", listeners, records[number])
         return records

@@ -51,10 +51,6 @@ class MemberDirectory:
     def __init__(self, path: Path, facts: Facts) -> None:
         self.path, self.facts = path, facts
 
-    def begin(self) -> None:
-        """Say that a run begins here, before anything else is written."""
-        self.note(0.0, dict.fromkeys(ARRAYS, (0, digest_of(b""))))
-
     def note(self, seconds: float, contents: Contents) -> None:
         """Write the record of a run that goes on: what is in its arrays so far."""
         facts = self.facts.facts() | {"status": "running", "heldout": None, "flops": None, "seconds": seconds}
@@ -62,7 +58,6 @@ class MemberDirectory:
 
     def finish(self, member: Measured, facts: dict[str, Any], *, is_over: bool) -> Record:
         """Write the record; that of a run which is over for good."""
-        member.sync()
         if is_over:
             member.cut()
         write_facts(self.path, facts, member.contents())
@@ -90,7 +85,7 @@ class RunDirectory:
         self.members = [MemberDirectory(*member) for member in zip(paths, facts, strict=True)]
         self.place, self._stacked, self._evaluate = stack_place(paths[0]) if stacked else paths[0], stacked, evaluate
         self._names = [os.path.relpath(path.absolute(), self.place.absolute()) for path in paths]
-        self._checkpoints = Checkpoints(self.place / "checkpoints", every_seconds=every_seconds)
+        self.checkpoints = Checkpoints(self.place / "checkpoints", every_seconds=every_seconds)
 
     def finished(self) -> dict[int, Record]:
         """The records of members that are over.
@@ -98,7 +93,7 @@ class RunDirectory:
         Raises:
             PreqError: where a directory holds something else than a run, or a run with other settings.
         """
-        found, can_go_on = {}, bool(self._checkpoints.files())
+        found, can_go_on = {}, bool(self.checkpoints.files())
         for number, member in enumerate(self.members):
             if not (member.path / RECORD_FILE).exists():
                 if not can_go_on:
@@ -137,13 +132,13 @@ class RunDirectory:
         path = self.members[0].path
         begins = f"the stack of {path} begins at its beginning"
         try:
-            found = self._checkpoints.newest(read)
+            found = self.checkpoints.newest(read)
         except OtherMembersError:
             warnings.warn(f"{self.place} holds a stack of other members; {begins}", PreqWarning, stacklevel=4)
             return None
-        if found is None and self._checkpoints.files():
+        if found is None and self.checkpoints.files():
             if not self._stacked:
-                raise PreqError(f"no checkpoint in {self._checkpoints.folder} is whole; remove {path} and start again")
+                raise PreqError(f"no checkpoint in {self.checkpoints.folder} is whole; remove {path} and start again")
             warnings.warn(f"no checkpoint in {self.place} is whole; {begins}", PreqWarning, stacklevel=4)
         elif found is None and any((begun := self.members[n].path / RECORD_FILE).exists() for n in missing):
             note = f"{begun.parent} holds no checkpoint; the run begins at its beginning"
@@ -171,18 +166,14 @@ class RunDirectory:
             with writing(self.place):
                 self.place.mkdir(exist_ok=True)
         for number in numbers:
-            self.members[number].begin()
-
-    def save_is_due(self) -> bool:
-        """Whether the last checkpoint is old enough."""
-        return self._checkpoints.save_is_due()
+            self.members[number].note(0.0, dict.fromkeys(ARRAYS, (0, digest_of(b""))))
 
     def save(self, numbers: Sequence[int], learner: Learning, recorder: Recorder) -> None:
         """Write a checkpoint: durable before the records name it and before an older one goes."""
         recorder.fetch()
-        if not recorder.can_go_on:
-            return
-        contents = recorder.contents()
+        if all(member.status in OVER for member in recorder.members):
+            return  # nothing is left to do, now or when it is resumed
+        contents = [member.contents() for member in recorder.members]
         meta = {
             "members": [self._names[number] for number in numbers],
             "facts": [identity_of(self.members[number].facts) for number in numbers],
@@ -190,11 +181,11 @@ class RunDirectory:
             "contents": contents,
             "evaluate": self._evaluate,
         }
-        self._checkpoints.add(recorder.num_events, learner.tensors(), meta)
+        self.checkpoints.add(recorder.num_events, learner.tensors(), meta)
         for number, member, content in zip(numbers, recorder.members, contents, strict=True):
             if member.is_kept:
                 self.members[number].note(recorder.seconds / len(numbers), content)
-        self._checkpoints.drop_old()
+        self.checkpoints.drop_old()
 
     def finish(self, numbers: Sequence[int], recorder: Recorder, facts: Sequence[dict[str, Any]]) -> dict[int, Record]:
         """Write the records of the members that had none. Where all are over, nothing needs the checkpoints; else even
@@ -211,6 +202,6 @@ class RunDirectory:
 
     def clear(self) -> None:
         """All records are written: no checkpoint is needed any more."""
-        self._checkpoints.clear()
+        self.checkpoints.clear()
         if self._stacked:
             discard_stack(self.members[0].path)

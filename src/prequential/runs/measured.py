@@ -98,8 +98,9 @@ class Measured:
         return {name: self._arrays[name].read(0, self._count(name)) for name in ARRAYS}
 
     def contents(self) -> Contents:
-        """Length and fingerprint of each array; only what is new since the last call is hashed."""
+        """Length and fingerprint of each array, made durable; only what is new since the last call is hashed."""
         for name, array in self._arrays.items():
+            array.sync()
             hasher = self._hashers[name].copy()
             for begin in range(self._hashed[name], self._count(name), 1 << 20):
                 end = min(begin + (1 << 20), self._count(name))
@@ -110,11 +111,6 @@ class Measured:
     def _count(self, name: str) -> int:
         return self.position if name in PER_POSITION else self.num_predictions
 
-    def sync(self) -> None:
-        """Make the arrays durable."""
-        for array in self._arrays.values():
-            array.sync()
-
     def cut(self) -> None:
         """Shorten the arrays to what was measured, for good."""
         for name, array in self._arrays.items():
@@ -124,8 +120,8 @@ class Measured:
         """Where it stands, for `go_back_to`."""
         return {name: getattr(self, name) for name in COUNTERS} | {"diverged": self.status == "diverged"}
 
-    def go_back_to(self, counters: dict[str, Any], contents: Contents) -> None:
-        """Continue from where `counters` and `contents` were taken; refuse arrays that do not fit them.
+    def go_back_to(self, counters: dict[str, Any]) -> None:
+        """Continue from where `counters` were taken, with arrays that are as they were then.
 
         Arrays in memory have nothing to go back to: what they held is in the record of a member that is over.
         """
@@ -133,11 +129,7 @@ class Measured:
         for name in COUNTERS:
             setattr(self, name, counters[name])
         self.status = "diverged" if counters["diverged"] else "running"
-        if not self.is_kept:
-            return
-        for name, described in self.contents().items():
-            if described != tuple(contents[name]):
-                raise PreqError(f"{name}.npy does not fit the checkpoint")
-        arrays = self.arrays()
-        self.total_nats = float(arrays["nats"].sum())
-        self.total_errors = int((arrays["labels"] != arrays["predicted"]).sum())
+        if self.is_kept:
+            arrays = self.arrays()
+            self.total_nats = float(arrays["nats"].sum())
+            self.total_errors = int((arrays["labels"] != arrays["predicted"]).sum())

@@ -1,8 +1,7 @@
 """Where a run stands: the fact that listeners are given. No torch."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +37,8 @@ def tell(listeners: Iterable[Listener], progress: Progress) -> None:
         listener(progress)
 
 
-def tell_begin(listeners: Iterable[Listener], facts: Mapping[str, Any], progress: Progress) -> None:
-    """Tell those who want to know that a run begins, or goes on."""
+def tell_of(when: str, listeners: Iterable[Listener], *what: object) -> None:
+    """Tell those who want to know that a run begins, or goes on ("begin"), or what it left behind ("end")."""
     for listener in listeners:
-        if callable(begin := getattr(listener, "begin", None)):
-            begin(facts, progress)
-
-
-def tell_end(listeners: Iterable[Listener], record: object) -> None:
-    """Tell those who want to know what a run left behind."""
-    for listener in listeners:
-        if callable(end := getattr(listener, "end", None)):
-            end(record)
+        if callable(hear := getattr(listener, when, None)):
+            hear(*what)

@@ -62,15 +62,9 @@ def rebuild(
     elif engine not in ENGINES:
         raise PreqError(f"the bitstream was made by a learner of its own ('{engine}'); give it again (learner=)")
     seeds, execution = header["seeds"], same_bits(Execution(engine=engine, precision=precision))
+    recipe, shared = recipe_from_settings(header["recipe"]), (seeds["plan_seed"], header["model"]["width"], device)
     session = make_session(
-        make_model or name,
-        data,
-        method,
-        [recipe_from_settings(header["recipe"])],
-        [seeds["seed"]],
-        *(seeds["plan_seed"], header["model"]["width"], device, execution),
-        evaluate=False,
-        learner=learner,
+        make_model or name, data, method, [recipe], [seeds["seed"]], *shared, execution, evaluate=False, learner=learner
     )
     if session.plan.digest(header["num_events"]) != header["plan"]:
         raise PreqError("the plan differs from the encoder's; was the file made by another version?")

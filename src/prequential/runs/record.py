@@ -143,10 +143,6 @@ class Record(Facts):
         path = Path(directory)
         require_no_run(path)
         path.mkdir(parents=True, exist_ok=True)
-        return self.write_into(path)
-
-    def write_into(self, path: Path) -> "Record":
-        """Write the record over whatever run is in a directory; its facts come last."""
         for name in ARRAYS:
             write_array(path / f"{name}.npy", getattr(self, name))
         contents = {name: (len(values := getattr(self, name)), digest_of(bytes_of(values))) for name in ARRAYS}

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from prequential.learn.prediction import Prediction, Stepwise
 from prequential.plan import Plan
-from prequential.runs.measured import Contents, Measured
+from prequential.runs.measured import Measured
 from prequential.runs.progress import Listener, Progress, Pruned, tell
-from prequential.runs.record import OVER
 from prequential.targets import Target
 
 SECONDS_BETWEEN_PAUSES = 0.1
@@ -50,11 +49,6 @@ class Recorder:
     def going(self) -> list[Measured]:
         """Members that have not come to an end."""
         return [member for member in self.members if member.status == "running"]
-
-    @property
-    def can_go_on(self) -> bool:
-        """Whether there is something left to do, now or when it is resumed."""
-        return any(member.status not in OVER for member in self.members)
 
     @property
     def num_events(self) -> int:
@@ -158,17 +152,11 @@ class Recorder:
         """Where the run stands, for `go_back_to`."""
         return {"seconds": self.seconds, "members": [member.counters() for member in self.members]}
 
-    def contents(self) -> list[Contents]:
-        """Length and fingerprint of each array of each member, made durable."""
-        for member in self.members:
-            member.sync()
-        return [member.contents() for member in self.members]
-
-    def go_back_to(self, counters: dict[str, Any], contents: Sequence[Contents]) -> None:
-        """Continue from where `counters` and `contents` were taken; refuse arrays that do not fit them."""
+    def go_back_to(self, counters: dict[str, Any]) -> None:
+        """Continue from where `counters` were taken, with arrays that are as they were then."""
         self._earlier = float(counters["seconds"])
-        for member, where, what in zip(self.members, counters["members"], contents, strict=True):
-            member.go_back_to(where, what)
+        for member, where in zip(self.members, counters["members"], strict=True):
+            member.go_back_to(where)
 
     def close(self) -> None:
         """Let go of the arrays."""

@@ -6,12 +6,11 @@ from pathlib import Path
 
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, require_name
-from prequential.learn.environment import require_threads
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
 from prequential.models import ModelFactory
-from prequential.runs.course import Interrupted, Keeping
+from prequential.runs.course import Course, Interrupted
 from prequential.runs.progress import Listener
 from prequential.runs.record import Record
 from prequential.runs.session import LearnerFactory, make_session
@@ -75,14 +74,14 @@ def run(
         >>> len(record.nats), record.status
         (64, 'finished')
     """
-    keeping = Keeping(None if out is None else [Path(out)], resume, checkpoint_seconds, stacked=False)
-    require_threads(threads)
+    paths = None if out is None else [Path(out)]
+    course = Course(paths, resume, checkpoint_seconds, threads, [list(listeners)])
     session = make_session(
         make_model, data, method, [recipe], [seed], plan_seed, width, device, execution, learner=learner
     )
     if name is not None:
         session = replace(session, facts=[replace(session.facts[0], name=require_name(name))])
-    return keeping.run(session, threads, (), [list(listeners)])[0]
+    return course.run(session)[0]
 
 
 def run_stack(
@@ -151,9 +150,8 @@ def run_stack(
     execution = execution or Execution()
     if execution.engine != "auto":
         raise PreqError(f"a stack has an engine of its own, and '{execution.engine}' was asked for; leave it out")
-    keeping = Keeping(paths, resume, checkpoint_seconds, stacked=True)
-    require_threads(threads)
+    of_each = [list(each) for each in listeners_of_each or [()] * len(seeds)]
+    course = Course(paths, resume, checkpoint_seconds, threads, of_each, list(listeners), stacked=True)
     shared = plan_seed, width, device, replace(execution, engine="graph")
     session = make_session(make_model, data, method, recipes, seeds, *shared, evaluate=evaluate, stacked=True)
-    of_each = [()] * len(seeds) if listeners_of_each is None else listeners_of_each
-    return keeping.run(session, threads, list(listeners), [list(each) for each in of_each])
+    return course.run(session)

@@ -32,7 +32,6 @@ from prequential.runs.record import OVER
 from prequential.runs.recorder import Recorder
 from prequential.settings import settings_of
 from prequential.stack.learner import StackedLearner
-from prequential.stack.recipe import require_members
 
 LearnerFactory = Callable[..., Learning]
 """Makes a learner: called as the class `Learner` is, by its own arguments."""
@@ -112,8 +111,6 @@ def make_session(
     """
     method, chosen = method or ReplayStreams(), [recipe or Recipe() for recipe in recipes]
     _require_parts(data, method, chosen)
-    if stacked:
-        require_members(chosen, seeds, data)
     seeds = [whole_seed("seed", seed) for seed in seeds]
     plan = Plan(method, len(data), whole_seed("plan_seed", plan_seed), heldout=evaluate and data.heldout is not None)
     _require_fitting(data, method, chosen)

@@ -28,9 +28,8 @@ class StackedModels(BaseLearner):
         factory, data: those of a `BaseLearner`.
         recipes: one for each member; they may differ in numbers only.
         seeds: one for each member.
-        calibration_rate_factor: the method's factor on the learning rate of the temperatures.
-        settings: `width`, `device`, `precision`, `compiled`, `deterministic` and `dtype`, as of a `BaseLearner`. What
-            is compiled are training steps of a shape that comes up often.
+        settings: `calibration_rate_factor`, `width`, `device`, `precision`, `compiled`, `deterministic` and `dtype`, as
+            of a `BaseLearner`. What is compiled are training steps of a shape that comes up often.
     """
 
     def __init__(
@@ -40,18 +39,19 @@ class StackedModels(BaseLearner):
         recipes: Sequence[Recipe],
         *,
         seeds: Sequence[int],
-        calibration_rate_factor: float = 1.0,
         **settings: Any,
     ) -> None:
         require_members(recipes, seeds, data)
         require_alike(recipes)
-        super().__init__(factory, data, recipes[0], seed=seeds[0], **settings)
         self.recipes, self.seeds = recipes, seeds
+        super().__init__(factory, data, recipes[0], seed=seeds[0], **settings)
+
+    def _build(self, calibration_rate_factor: float) -> None:
         fresh = self._fresh_models(event=-1)
         require_same_shapes(fresh)
         self.model, self._fingerprints = fresh[0], [fingerprint_of(model) for model in fresh]
         self.probe(PROBED)
-        self.settings, self.structure = Vectors(recipes, self.device), Structure(fresh)
+        self.settings, self.structure = Vectors(self.recipes, self.device), Structure(fresh)
         self.raw, self.averaged = StackedState(fresh), StackedState(fresh)
         self.leaves = {name: view.detach().requires_grad_() for name, view in self.raw.weights.items()}
         self.beta = torch.full((len(fresh),), functional.INITIAL_BETA, dtype=torch.float64, device=self.device)
@@ -66,7 +66,7 @@ class StackedModels(BaseLearner):
         }
         self._counters = [self.raw.others[name] for name in self.structure.counted if name in self.raw.others]
         inputs = self.inputs.clean(np.zeros(PROBED, np.int64))
-        require_stackable(self.structure, fresh, self.raw.weights | self.raw.others, inputs, name_of(factory))
+        require_stackable(self.structure, fresh, self.raw.weights | self.raw.others, inputs, name_of(self.factory))
 
     def __len__(self) -> int:
         return len(self.seeds)
@@ -100,8 +100,8 @@ class StackedModels(BaseLearner):
             new.copy_(old.lerp(new, functional.per_member(self._momenta[name], new)))
         if self._counters:
             torch._foreach_add_(self._counters, 1)
-        if integers := self.raw.integers():
-            torch._foreach_copy_(self.averaged.integers(), integers)
+        if self.raw.integers:
+            torch._foreach_copy_(self.averaged.integers, self.raw.integers)
 
     def begin_move(self, num_steps: Tensor) -> None:
         """Find how far each member's weights and averages go in step n."""
@@ -111,7 +111,7 @@ class StackedModels(BaseLearner):
     def move(self, gradients: Sequence[Tensor]) -> None:
         """Weights against their gradients, then averages towards the weights."""
         self.optimizer.step(self.raw.joined(gradients))
-        raw, averaged = [self.raw.flat, *self.raw.floats()], [self.averaged.flat, *self.averaged.floats()]
+        raw, averaged = [self.raw.flat, *self.raw.floats], [self.averaged.flat, *self.averaged.floats]
         are_raw = self.settings.common.batch_statistics == "raw"
         for number, (mine, theirs) in enumerate(zip(averaged, raw, strict=True)):
             mine.copy_(theirs) if number and are_raw else mine.lerp_(
@@ -127,27 +127,23 @@ class StackedModels(BaseLearner):
             logits: Tensor = predict(tensors)
         return logits
 
-    @torch.no_grad()
-    def calibrate_on(self, logits: Tensor, labels: Tensor) -> None:
-        """One gradient step on each temperature."""
-        gradient = torch.vmap(self.kind.calibration_gradient, (0, None, 0, None))(logits, labels, self.beta, None)
+    def calibrate_on(self, logits: Tensor, labels: Tensor, count: Tensor | None = None) -> None:
+        gradient = torch.vmap(self.kind.calibration_gradient, (0, None, 0, None))(logits, labels, self.beta, count)
         self.beta_optimizer.begin()
         self.beta_optimizer.step(gradient)
 
-    @torch.no_grad()
-    def reinit(self, event: int) -> None:
-        """Fresh weights, optimizers, averages and temperatures."""
+    def _begin_anew(self, event: int) -> None:
         fresh = self._fresh_models(event)
         self.raw.load(fresh)
         self.averaged.load(fresh)
-        self.beta.fill_(functional.INITIAL_BETA)
-        self.beta_optimizer.reset()
-        self._restart()
 
+    @torch.no_grad()
     def shrink_perturb(self, shrink: float, perturb: float, event: int) -> None:
         """θ ← shrink·θ + perturb·fresh; temperatures and batch statistics stay, everything else starts anew."""
-        self.raw.shrink_perturb(shrink, perturb, StackedState(self._fresh_models(event)))
-        self.averaged.copy_parameters(self.raw)
+        states = (self.raw, self.averaged, StackedState(self._fresh_models(event)))
+        for raw, averaged, new in zip(*(state.parameters for state in states), strict=True):
+            raw.mul_(shrink).add_(new, alpha=perturb)
+            averaged.copy_(raw)
         self._restart()
 
     def _in_place(self) -> dict[str, list[Tensor]]:
@@ -157,8 +153,3 @@ class StackedModels(BaseLearner):
         return {"raw": raw, "averaged": averaged, "beta": [self.beta]} | {
             f"{owner} {name}": [tensor] for owner, optimizer in optimizers for name, tensor in optimizer.state.items()
         }
-
-    def _restart(self) -> None:
-        self.optimizer.reset()
-        self.num_steps = 0
-        self._forget()

@@ -21,7 +21,6 @@ class Vectors:
     """
 
     def __init__(self, recipes: Sequence[Recipe], device: torch.device | str) -> None:
-        require_alike(recipes)
         self.common = recipes[0]
         values = {name: [float(getattr(recipe, name)) for recipe in recipes] for name in VECTORS}
         self._vectors = {name: torch.tensor(each, dtype=torch.float64, device=device) for name, each in values.items()}

@@ -26,13 +26,9 @@ class Bound(nn.Module):
         self._call: Callable[[Tensor], Any] = lambda inputs: functional_call(structure, tensors, (inputs,))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        logits: Tensor = self._call(plainly_laid_out(inputs))
+        # in the plain order of axes, also where a single channel makes several orders equal
+        logits: Tensor = self._call(inputs.flatten().view(inputs.shape))
         return logits
-
-
-def plainly_laid_out(inputs: Tensor) -> Tensor:
-    """The same numbers in the plain order of axes, also where a single channel makes several orders equal."""
-    return inputs.flatten().view(inputs.shape)
 
 
 class Structure:

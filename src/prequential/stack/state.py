@@ -26,7 +26,6 @@ class StackedState:
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
-        require_same_shapes(models)
         parameters = dict(models[0].named_parameters())
         self._places: dict[str, tuple[int, torch.Size]] = {}
         end = 0
@@ -37,24 +36,22 @@ class StackedState:
         first = parameters[next(iter(self._places))]
         self.flat = torch.zeros(len(models), end, dtype=first.dtype, device=first.device)
         self._gap = torch.zeros(len(models), ALIGNED, dtype=first.dtype, device=first.device)
-        self.weights = self.views(self.flat)
+        self.weights = {
+            name: self.flat[:, start : start + math.prod(shape)].view(len(models), *shape)
+            for name, (start, shape) in self._places.items()
+        }
         self.others = {
             name: tensor.new_zeros(len(models), *tensor.shape)
             for name, tensor in _tensors(models[0]).items()
             if name not in self._places
         }
-        self.frozen = {name: tensor for name, tensor in self.others.items() if name in parameters}
+        self.parameters = [self.flat, *(tensor for name, tensor in self.others.items() if name in parameters)]
+        self.floats = [tensor for tensor in self.others.values() if tensor.is_floating_point()]
+        self.integers = [tensor for tensor in self.others.values() if not tensor.is_floating_point()]
         self.load(models)
 
-    def views(self, flat: Tensor) -> dict[str, Tensor]:
-        """The parts of a tensor like `flat`, by the name of the weight they belong to."""
-        return {
-            name: flat[:, start : start + math.prod(shape)].view(len(flat), *shape)
-            for name, (start, shape) in self._places.items()
-        }
-
     def joined(self, weights: Sequence[Tensor]) -> Tensor:
-        """Tensors like the weights, in their order, as one like `flat`: the opposite of `views`."""
+        """Tensors like the weights, in their order, as one like `flat`, of which the weights are views."""
         parts, end = [], 0
         for (start, _), tensor in zip(self._places.values(), weights, strict=True):
             parts += [self._gap[:, : start - end], tensor.flatten(1)]
@@ -70,31 +67,9 @@ class StackedState:
             for name, mine in (self.weights | self.others).items():
                 mine[member].copy_(tensors[name])
 
-    @torch.no_grad()
-    def shrink_perturb(self, shrink: float, perturb: float, fresh: "StackedState") -> None:
-        """Every parameter θ ← shrink·θ + perturb·fresh; buffers stay."""
-        mine, theirs = [self.flat, *self.frozen.values()], [fresh.flat, *fresh.frozen.values()]
-        for tensor, new in zip(mine, theirs, strict=True):
-            tensor.mul_(shrink).add_(new, alpha=perturb)
-
-    @torch.no_grad()
-    def copy_parameters(self, other: "StackedState") -> None:
-        """Take over the parameters of another state; buffers stay."""
-        self.flat.copy_(other.flat)
-        for name, tensor in self.frozen.items():
-            tensor.copy_(other.frozen[name])
-
-    def floats(self) -> list[Tensor]:
-        """Floating tensors beside `flat`."""
-        return [tensor for tensor in self.others.values() if tensor.is_floating_point()]
-
-    def integers(self) -> list[Tensor]:
-        """All other tensors."""
-        return [tensor for tensor in self.others.values() if not tensor.is_floating_point()]
-
     def finite(self) -> Tensor:
         """For each model, whether all its numbers are finite."""
-        each = [tensor.flatten(1).isfinite().all(1) for tensor in (self.flat, *self.floats())]
+        each = [tensor.flatten(1).isfinite().all(1) for tensor in (self.flat, *self.floats)]
         return torch.stack(each).all(0)
 
 
