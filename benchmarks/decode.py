@@ -3,9 +3,10 @@
     python benchmarks/decode.py FOLDER
 
 The bare processes each decode every k-th file and throw the pixels away. The pool is started beforehand and kept a
-few batches ahead. Both are timed until the last image of all is decoded. The two take turns; the ratio
-is the median over rounds. Exits with status 1 if it is below 0.9. Beside it stands the ratio of the processor time
-per image (the pool's includes the parent's), which other work on the machine moves less.
+few batches ahead. Both are timed until the last image of all is decoded. The two take turns; the ratio is the median
+over rounds. torch's DataLoader is timed beside them with as many workers, in its second pass too. Exits with status 1
+if the pool's ratio is below 0.9. Beside it stands the ratio of the processor time per image (the pool's includes the
+parent's), which other work on the machine moves less.
 
 Where its buffers happen to lie makes a process decode up to a third faster or slower for as long as it lives. So
 each round starts new processes, in an environment of another length, and has them decode everything once before.
@@ -23,7 +24,10 @@ from pathlib import Path
 
 import numpy as np
 import PIL
+import torch
 from PIL import features
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
 from prequential.data.decode import EXTENSIONS
 from prequential.data.views import ImageView
@@ -74,6 +78,34 @@ def pool_rate(pool: DecodePool, views: list[ImageView], batch_size: int, num_ahe
     return len(views) / (time.perf_counter() - begin)
 
 
+class Images(Dataset[Tensor]):
+    """The same images, as a DataLoader asks for them."""
+
+    def __init__(self, views: list[ImageView]) -> None:
+        self._views = views
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def __getitem__(self, number: int) -> Tensor:
+        return torch.from_numpy(self._views[number].read())
+
+
+def loader_rate(views: list[ImageView], arguments: argparse.Namespace) -> float:
+    """Of torch's DataLoader, once its workers have read everything before."""
+    loader = DataLoader(
+        Images(views),
+        arguments.batch_size,
+        num_workers=arguments.workers,
+        prefetch_factor=-(-(arguments.ahead + 1) // arguments.workers),
+        persistent_workers=True,
+    )
+    for _ in range(2):
+        begin = time.perf_counter()
+        deque(loader, maxlen=0)
+    return len(views) / (time.perf_counter() - begin)
+
+
 def start_seconds(num_workers: int, view: ImageView) -> float:
     """From nothing to the first image."""
     begin = time.perf_counter()
@@ -87,8 +119,11 @@ def processor_seconds(pids: list[int]) -> float:
     return sum(time.clock_gettime((~pid << 3) | 2) for pid in pids)
 
 
-def measure_round(arguments: argparse.Namespace, name: str, views: list[ImageView]) -> tuple[float, float, float]:
-    """The rates of new bare processes and of a new pool in their second pass, and the ratio of processor times."""
+def measure_round(
+    arguments: argparse.Namespace, name: str, views: list[ImageView]
+) -> tuple[float, float, float, float]:
+    """The rates of new bare processes, of a new pool and of a new DataLoader in their second pass, and the ratio of the
+    processor times of the first two."""
     environment = os.environ | ENVIRONMENT
     processes = [
         subprocess.Popen(
@@ -109,22 +144,24 @@ def measure_round(arguments: argparse.Namespace, name: str, views: list[ImageVie
             used = [processor_seconds(pids) - start for pids, start in zip(groups, before, strict=True)]
     for process in processes:
         process.communicate()
-    return bare, pooled, used[0] / used[1]
+    return bare, pooled, loader_rate(views, arguments), used[0] / used[1]
 
 
 def measure(arguments: argparse.Namespace) -> tuple[list[str], float]:
-    lines, worst = [f"{'':<12} {'images':>6} {'bare/s':>7} {'pool/s':>7} {'ratio':>6} {'cpu':>6}  all rounds"], np.inf
+    heads = f"{'':<12} {'images':>6} {'bare/s':>7} {'pool/s':>7} {'loader/s':>8} {'ratio':>6} {'loader':>6} {'cpu':>6}"
+    lines, worst = [f"{heads}  all rounds"], np.inf
     for name, key in KEYS.items():
         views = views_of(arguments.folder, arguments.size, key)
         rates = []
         for number in range(arguments.rounds):
             os.environ["PADDING"] = "x" * (600 + 16 * number)
             rates.append(measure_round(arguments, name, views))
-        ratio = statistics.median(pooled / bare for bare, pooled, _ in rates)
+        ratio, of_loader = (statistics.median(row[column] / row[0] for row in rates) for column in (1, 2))
         worst = min(worst, ratio)
-        bare, pooled, processor = (statistics.median(column) for column in zip(*rates, strict=True))
-        each = " ".join(f"{pooled / bare:.2f}" for bare, pooled, _ in rates)
-        lines.append(f"{name:<12} {len(views):>6} {bare:>7.0f} {pooled:>7.0f} {ratio:>6.3f} {processor:>6.3f}  {each}")
+        bare, pooled, loader, processor = (statistics.median(column) for column in zip(*rates, strict=True))
+        each = " ".join(f"{row[1] / row[0]:.2f}" for row in rates)
+        told = f"{bare:>7.0f} {pooled:>7.0f} {loader:>8.0f} {ratio:>6.3f} {of_loader:>6.3f} {processor:>6.3f}"
+        lines.append(f"{name:<12} {len(views):>6} {told}  {each}")
         print("\n".join(lines[-1 if len(lines) > 2 else 0 :]), flush=True)
     starts = [start_seconds(arguments.workers, views[0]) for _ in range(5)]
     lines.append(f"from nothing to the first image: {statistics.median(starts):.2f} s")

@@ -107,12 +107,12 @@ def run(job: Job, device: str, deadline: float) -> list[Result]:
 
 def line_of(job: Job, member: int, record: pq.Record, seconds: float) -> Result:
     positions = np.unique(np.geomspace(16, len(record.nats), 48).astype(int)) if len(record.nats) else []
-    sums = np.cumsum(record.nats)
+    sums = np.cumsum(record.nats, dtype=float)
     made = record.environment
     return {
         **job.labels, "key": job.key, "member": member, "members": len(job.recipes), "status": record.status,
         "nats": record.codelength, "errors": record.errors,
-        "uncalibrated_nats": float(record.uncalibrated_nats.sum()) if len(record.nats) else None,
+        "uncalibrated_nats": float(record.uncalibrated_nats.sum(dtype=float)) if len(record.nats) else None,
         "heldout": record.heldout, "flops": record.flops,
         "curve": [[int(p), round(float(sums[p - 1]), 2)] for p in positions],
         "settings": settings_of(job.recipes[member]), "seconds": round(seconds, 1),

@@ -163,7 +163,7 @@ def _grouped(kind: type, generated: Mapping[str, Sequence[Generated]]) -> type:
     group = ""
     for owner in kind.__mro__:
         group = vars(owner).get("GROUP", group)  # plain settings stand where the flags do that take them in
-        for name in [name for name in vars(owner).get("__annotations__", {}) if name in left]:
+        for name in [name for name in inspect.get_annotations(owner) if name in left]:
             each, told = left.pop(name), tyro.conf.arg(help=help_of.get(name))
             groups[group].append((name, Annotated[_typed(hints[name], each), told], each.default))
     for group, more in generated.items():

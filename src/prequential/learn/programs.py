@@ -32,9 +32,8 @@ class StepProgram(ABC):
         self._owner, self._slot, self._seeds, self._device = learner, slot, seeds, learner.device
         self._positions, self._labels, self._keys = self._queue(size), self._queue(size), self._queue(len(seeds))
         self._row = torch.zeros(1, dtype=torch.int64, device=self._device)
-        self._count = torch.zeros(
-            1, dtype=torch.float64, device=self._device
-        )  # torch.compile loses changes to a scalar
+        # of one element, because torch.compile loses changes to a scalar
+        self._count = torch.zeros(1, dtype=torch.float64, device=self._device)
         augmentation = learner.inputs.augmentation
         self._draws = None if augmentation is None else DeviceDraws(size, augmentation.num_draws, self._device)
         self._replay: Callable[[], None] = self._one_step
