@@ -17,7 +17,7 @@ from prequential.runs.signals import StopRequest
 from prequential.sweeps.directory import set_aside
 from prequential.sweeps.execute import Executor
 from prequential.sweeps.ledger import Ledger
-from prequential.sweeps.pruning import note_best
+from prequential.sweeps.pruning import REGRET, note_best
 from prequential.sweeps.summary import summarise
 from prequential.sweeps.trials import Outcome, Work
 
@@ -87,7 +87,7 @@ class Conductor:
     def _note_best(self) -> None:
         """Trials here are pruned by the shortest that finished here."""
         finished = [trial for trial in self._here if trial.status == "finished"]
-        if self._work.prune is not None and finished:
+        if finished and self._work.prune is not None and self._work.prune.name == REGRET:
             note_best(self._work.directory, min(finished, key=attrgetter("value")).number)
 
     def _tell(self, outcome: Outcome | None) -> None:

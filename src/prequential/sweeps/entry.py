@@ -110,12 +110,9 @@ def sweep(
     execution = execution or Execution()
     chosen = find_space(space) if isinstance(space, str) else space
     require_space(chosen, base.method)
-    if stack is not None:
-        _require_stackable(stack, sampler, prune, execution.engine)
-        chosen = on_grid(chosen, base.method, grid)
+    _require_fitting(base.method, stack, sampler, prune, execution.engine)
+    chosen = chosen if stack is None else on_grid(chosen, base.method, grid)
     rule = None if prune is None else Rule.parse(prune)
-    if rule is not None and not base.method.prequential:
-        raise PreqError(f"{base.method.name} has no codelength to prune by; leave pruning out")
     for name, count in (("trials", trials), ("jobs", jobs), ("threads", threads)):
         require_count(name, count)
     require_number("width", width, above=0)
@@ -161,7 +158,12 @@ def sweep(
         return summarise(directory, storage)
 
 
-def _require_stackable(stack: int, sampler: str, prune: str | None, engine: str) -> None:
+def _require_fitting(method: Method, stack: int | None, sampler: str, prune: str | None, engine: str) -> None:
+    """Refuse what cannot go together."""
+    if prune is not None and not method.prequential:
+        raise PreqError(f"{method.name} has no codelength to prune by; leave pruning out")
+    if stack is None:
+        return
     require_count("stack", stack)
     if sampler in LEARNING:
         raise PreqError(f"a stack draws its trials before any has run, and {sampler} learns from them; leave one out")
