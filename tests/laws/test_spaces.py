@@ -15,12 +15,10 @@ from prequential.learn.recipe import Recipe
 from prequential.methods import METHODS, ChunksFineTuned, Exponential, ReplayBuffer, ReplayStreams
 from prequential.presets import find_preset
 from prequential.sweeps import SPACES, Between, Choice, LogUniform
-from prequential.sweeps.distributions import Distribution
 from prequential.sweeps.pruning import Rule, is_hopeless
-from prequential.sweeps.sampling import draw_settings, run_seed
-from prequential.sweeps.spaces import Resolved, drawn, find_space, on_grid, require_space, resolve
-from prequential.sweeps.stacking import stacks
-from prequential.sweeps.trials import Trial
+from prequential.sweeps.sampling import Distribution, draw_settings, drawn, run_seed
+from prequential.sweeps.spaces import Resolved, find_space, on_grid, require_space, resolve
+from prequential.sweeps.trials import Trial, stacks
 
 shares = st.floats(0, 1, exclude_max=True)
 BASE = Resolved(ReplayStreams(), Recipe(), 1.0, 0)

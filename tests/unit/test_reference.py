@@ -10,7 +10,7 @@ from prequential.cli.show import print_result
 from prequential.presets import find_preset
 from prequential.reference import TABLE_1, TABLE_2, other_figure, published
 from prequential.sweeps import SPACES
-from prequential.sweeps.distributions import Choice, Distribution
+from prequential.sweeps.sampling import Choice, Distribution
 
 from ..records import made_record
 

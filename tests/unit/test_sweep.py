@@ -624,8 +624,7 @@ def test_a_worker_that_a_signal_to_all_ends_is_stopped_and_has_not_failed() -> N
     executor, stop = Processes(1), StopRequest()
     executor._workers.append(worker)
     stop.signal_number = signal.SIGTERM
-    assert executor.wait([worker]) == [worker]
-    assert executor.outcomes(worker, (Trial(3, {}, 0),), stop) == [Outcome(3, "stopped")]
+    assert list(executor.done({worker: (Trial(3, {}, 0),)}, stop)) == [(worker, [Outcome(3, "stopped")])]
 
 
 @pytest.mark.parametrize("when", ["before the run listens", "when the run has nothing left to do"])

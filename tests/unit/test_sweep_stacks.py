@@ -20,8 +20,7 @@ from prequential.runs.record import Record
 from prequential.sweeps import LogUniform, SweepInterrupted
 from prequential.sweeps.ledger import Ledger
 from prequential.sweeps.spaces import Resolved
-from prequential.sweeps.stacking import leave_stack
-from prequential.sweeps.trials import Outcome, Trial
+from prequential.sweeps.trials import Outcome, Trial, finished_before
 
 from ..conftest import blobs
 from ..laws.test_records import tiny
@@ -119,7 +118,7 @@ def test_a_trial_alone_keeps_what_a_stack_has_finished_of_it(tmp_path: Path, und
     assert [pq.load(trial.path).environment["engine"] for trial in summary.trials] == ["stack"] * 2 + ["eager"] * 2
     assert_same_trials(out, undisturbed, 2)
     assert names(out) == names(undisturbed)
-    assert leave_stack(out / "trials" / "00009") is None
+    assert finished_before(out / "trials" / "00009", in_stack=False) is None
 
 
 def test_a_trial_that_ran_alone_may_be_stacked(tmp_path: Path, undisturbed: Path) -> None:

@@ -8,8 +8,8 @@ from types import FrameType, TracebackType
 class StopRequest:
     """While active, the first SIGINT or SIGTERM sets `signal_number`; the second interrupts at once.
 
-    One inside another takes the signals, and passes the request on when it ends: a sweep does not miss what its trial
-    was told.
+    One inside another takes the signals and a request that came before, and passes the request on when it ends: no
+    trial misses what its sweep was told, and no sweep what its trial was.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,9 @@ class StopRequest:
     def __enter__(self) -> "StopRequest":
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._note)
+                self._before[number] = outer = signal.signal(number, self._note)
+                if isinstance(owner := getattr(outer, "__self__", None), StopRequest):
+                    self.signal_number = self.signal_number or owner.signal_number
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:

@@ -1,10 +1,10 @@
 """Sweeps: many runs whose settings are drawn from a space, as one."""
 
 from prequential.sweeps.conduct import SweepInterrupted, SweepProgress
-from prequential.sweeps.distributions import Between, Choice, LogUniform
 from prequential.sweeps.entry import sweep
 from prequential.sweeps.ray_executor import RayTasks
-from prequential.sweeps.spaces import SPACES, Space
+from prequential.sweeps.sampling import Between, Choice, LogUniform, Space
+from prequential.sweeps.spaces import SPACES
 from prequential.sweeps.summary import Summary, TrialResult, summarise
 
 __all__ = [

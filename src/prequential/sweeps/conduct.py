@@ -7,9 +7,9 @@ knows something: nothing else is different.
 """
 
 import contextlib
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from prequential.errors import PreqError
 from prequential.runs.record import OVER, finite_or_none
@@ -35,6 +35,9 @@ class SweepProgress:
     """What has just come to an end."""
 
 
+SweepListener = Callable[[SweepProgress], object]
+
+
 class SweepInterrupted(KeyboardInterrupt):
     """Ctrl-C or SIGTERM: the trials that were running have saved their state."""
 
@@ -46,16 +49,14 @@ class SweepInterrupted(KeyboardInterrupt):
 class Conductor:
     """Hands trials to an executor, and takes outcomes as they come."""
 
-    def __init__(
-        self, work: Work, ledger: Ledger, storage: str | None, listeners: Sequence[Callable[[SweepProgress], object]]
-    ) -> None:
-        self._work, self._ledger, self._listeners = work, ledger, listeners
-        self._num_done, self._best, self._best_here, self._any_ended_here = 0, math.inf, math.inf, False
+    def __init__(self, work: Work, ledger: Ledger, storage: str | None, listeners: Iterable[SweepListener]) -> None:
+        self._work, self._ledger, self._listeners = work, ledger, list(listeners)
         for number in ledger.taken_by_others():
             set_aside(work.directory, number)
-        for trial in summarise(work.directory, storage).trials[: ledger.num_trials]:
-            if trial.is_over:
-                self._count(trial.number, trial.status, trial.codelength, is_here=trial.path is not None)
+        over = [trial for trial in summarise(work.directory, storage).over if trial.number < ledger.num_trials]
+        self._elsewhere: list[Outcome] = [trial for trial in over if trial.path is None]
+        self._here: list[Outcome] = [trial for trial in over if trial.path is not None]
+        self._note_best()
 
     def go(self, executor: Executor, stop: StopRequest) -> None:
         """Have every trial run that nobody else runs, and what others leave undone."""
@@ -71,29 +72,27 @@ class Conductor:
             raise SweepInterrupted(stop.signal_number or signal_number)
 
     def _settle(self, outcome: Outcome) -> None:
-        if outcome.is_mistake and not self._any_ended_here:
+        if outcome.is_mistake and not self._here:
             # what is wrong for the first trial here is wrong for all: it stays open, and no failure of its own counts
             raise PreqError(str(outcome.error))
         if not self._ledger.settle(outcome):
             set_aside(self._work.directory, outcome.number)
             return
         if outcome.status in OVER:
-            self._count(outcome.number, outcome.status, outcome.value, is_here=True)
+            self._here.append(outcome)
+            self._note_best()
         if outcome.status != "stopped":
             self._tell(outcome)
 
-    def _count(self, number: int, status: str, value: float | None, *, is_here: bool) -> None:
-        """One more trial is over. Those here are pruned by the shortest that finished here."""
-        self._num_done += 1
-        self._any_ended_here |= is_here
-        if status != "finished" or value is None:
-            return
-        self._best = min(self._best, value)
-        if is_here and value < self._best_here and self._work.prune is not None and self._work.prune.name == REGRET:
-            self._best_here = value
-            note_best(self._work.directory, number)
+    def _note_best(self) -> None:
+        """Trials here are pruned by the shortest that finished here."""
+        finished = [trial for trial in self._here if trial.status == "finished"]
+        if finished and self._work.prune is not None and self._work.prune.name == REGRET:
+            note_best(self._work.directory, min(finished, key=attrgetter("value")).number)
 
     def _tell(self, outcome: Outcome | None) -> None:
-        progress = SweepProgress(self._num_done, self._ledger.num_trials, finite_or_none(self._best), outcome)
+        over = [*self._elsewhere, *self._here]
+        values = [trial.value for trial in over if trial.status == "finished" and trial.value is not None]
+        best = finite_or_none(min(values, default=None))
         for listener in self._listeners:
-            listener(progress)
+            listener(SweepProgress(len(over), self._ledger.num_trials, best, outcome))

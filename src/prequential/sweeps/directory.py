@@ -4,10 +4,10 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import time_ns
-from typing import Any
+from typing import Any, Self
 
 from prequential.errors import PreqError
 from prequential.files import digest_of, write_atomically
@@ -16,8 +16,6 @@ from prequential.runs.record import OVER, read_facts
 from prequential.sweeps.storage import STUDY_FILE, without_password
 
 SWEEP_FILE = "sweep.json"
-KEPT = ("mark", "study", "storage", "trials")
-"""What the file holds besides the settings."""
 
 
 @dataclass(frozen=True)
@@ -30,45 +28,42 @@ class SweepFile:
     storage: str | None
     """Where the study is, without the password; None: beside this file."""
     trials: int
-    facts: dict[str, Any]
-    new_in: Path | None = field(default=None, compare=False)
-    """The directory, if the sweep was begun there just now."""
+    settings: dict[str, Any]
 
     @classmethod
-    def begin(
-        cls, directory: Path, facts: dict[str, Any], *, trials: int, resume: bool, storage: str | None
-    ) -> "SweepFile":
+    def begin(cls, directory: Path, facts: dict[str, Any], *, trials: int, resume: bool, storage: str | None) -> Self:
         """Begin a sweep in a directory, or go on with the same one."""
         facts = json.loads(json.dumps(facts, allow_nan=False))
         if (directory / SWEEP_FILE).exists():
             if not resume:
                 raise PreqError(f"{directory} already holds a sweep; choose another directory, or resume it")
             earlier = cls.read(directory)
-            earlier._require_same(directory, facts, storage)
-            begun = replace(earlier, trials=max(trials, earlier.trials), facts=facts)
+            now = {"storage": without_password(storage), **facts}
+            if different := list(differences("", {"storage": earlier.storage, **earlier.settings}, now)):
+                raise PreqError(f"settings differ from the sweep in {directory}: {'; '.join(different)}")
+            begun = replace(earlier, trials=max(trials, earlier.trials), settings=facts)
         else:
-            strangers = sorted(file.name for file in directory.iterdir() if not file.name.startswith((".", "lock")))
-            if strangers:
+            names = sorted(file.name for file in directory.iterdir())
+            if strangers := [name for name in names if not name.startswith((".", "lock"))]:
                 raise PreqError(f"{directory} is not empty (it has {strangers[0]}); choose another directory")
             named = {"format": FORMATS[-1], **facts}  # what shares a storage must mean the same by a name
             digest = digest_of(json.dumps(named, sort_keys=True).encode())[:12]
             study = f"{facts['model']} {facts['method'].get('name', '')} {digest}"
             mark = digest_of(f"{directory.absolute()} {time_ns()}".encode())[:16]
-            begun = cls(mark, study, without_password(storage), trials, facts, new_in=directory)
-        kept = {name: getattr(begun, name) for name in KEPT}
-        content = {"format": FORMATS[-1], **kept, "settings": begun.facts}
+            begun = cls(mark, study, without_password(storage), trials, facts)
+        content = {"format": FORMATS[-1], **asdict(begun)}
         write_atomically(directory / SWEEP_FILE, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
         return begun
 
     @classmethod
-    def read(cls, directory: Path) -> "SweepFile":
+    def read(cls, directory: Path) -> Self:
         """What the sweep in a directory is about."""
         file = directory / SWEEP_FILE
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
             require_format(content["format"], file)
-            facts = in_names_of_now(dict(content["settings"]), content["format"])
-            return cls(**{name: content[name] for name in KEPT}, facts=facts)
+            content["settings"] = in_names_of_now(dict(content["settings"]), content["format"])
+            return cls(**{name: content[name] for name in cls.__dataclass_fields__})
         except OSError as error:
             raise PreqError(f"{directory} holds no sweep: {SWEEP_FILE} cannot be read ({error.strerror})") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -76,21 +71,27 @@ class SweepFile:
                 raise
             raise PreqError(f"{file} is damaged: {error}") from None
 
-    @contextmanager
-    def kept_if_begun(self) -> Iterator["SweepFile"]:
-        """Inside, a mistake takes a new sweep back, unless a trial has ended: once corrected, it can begin here."""
-        try:
-            yield self
-        except PreqError:
-            if self.new_in is not None:
-                _take_back(self.new_in)
-            raise
 
-    def _require_same(self, directory: Path, facts: dict[str, Any], storage: str | None) -> None:
-        now = {"storage": without_password(storage), **facts}
-        different = list(differences("", {"storage": self.storage, **self.facts}, now))
-        if different:
-            raise PreqError(f"settings differ from the sweep in {directory}: {'; '.join(different)}")
+@contextmanager
+def begun_in(directory: Path, facts: dict[str, Any], **more: Any) -> Iterator[SweepFile]:
+    """A sweep that is begun in a directory, or goes on there (see `SweepFile.begin`). Inside, a mistake takes a new one
+    back, unless a trial has left a record that is worth keeping: once corrected, it can begin here."""
+    trials, is_new = directory / "trials", not (directory / SWEEP_FILE).exists()
+    sweep = SweepFile.begin(directory, facts, **more)
+    try:
+        yield sweep
+    except PreqError:
+        if is_new and not any(map(_is_over, trials.glob("*/"))):
+            shutil.rmtree(trials, ignore_errors=True)
+            for name in (STUDY_FILE, f"{STUDY_FILE}-journal", SWEEP_FILE):
+                (directory / name).unlink(missing_ok=True)
+        raise
+
+
+def _is_over(path: Path) -> bool:
+    with suppress(PreqError):
+        return read_facts(path)["status"] in OVER
+    return False
 
 
 def trial_path(directory: Path, number: int) -> Path:
@@ -110,21 +111,3 @@ def set_aside(directory: Path, number: int) -> None:
         hidden = path.with_name(f".{path.name}.taken-over")
         shutil.rmtree(hidden, ignore_errors=True)
         path.rename(hidden)
-
-
-def _take_back(directory: Path) -> None:
-    """Remove a sweep, unless a trial has left a record that is worth keeping."""
-    trials = directory / "trials"
-    if any(facts_or_nothing(path).get("status") in OVER for path in trials.glob("*/")):
-        return
-    shutil.rmtree(trials, ignore_errors=True)
-    for name in (STUDY_FILE, f"{STUDY_FILE}-journal", SWEEP_FILE):
-        with suppress(OSError):
-            (directory / name).unlink()
-
-
-def facts_or_nothing(path: Path) -> dict[str, Any]:
-    """What the record of a trial says; nothing where there is none, or one of which the run says what is wrong."""
-    with suppress(PreqError):
-        return read_facts(path)
-    return {}

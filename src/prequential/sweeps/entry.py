@@ -1,7 +1,7 @@
 """`sweep`: what is given is checked and written down, and the sweep is conducted."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +13,14 @@ from prequential.methods import Method, ReplayStreams
 from prequential.runs.record import require_writable
 from prequential.runs.signals import StopRequest
 from prequential.settings import plain_value, settings_of
-from prequential.sweeps.conduct import Conductor, SweepProgress
-from prequential.sweeps.directory import SWEEP_FILE, SweepFile
+from prequential.sweeps.conduct import Conductor, SweepListener
+from prequential.sweeps.directory import SWEEP_FILE, begun_in
 from prequential.sweeps.execute import Executor, InThisProcess, Processes
 from prequential.sweeps.ledger import Ledger
 from prequential.sweeps.pruning import Rule
 from prequential.sweeps.ray_executor import RayTasks
-from prequential.sweeps.sampling import LEARNING, RANDOM, make_sampler, require_draws
-from prequential.sweeps.spaces import Resolved, Space, find_space, on_grid, require_space
+from prequential.sweeps.sampling import LEARNING, RANDOM, Space, make_sampler
+from prequential.sweeps.spaces import Resolved, find_space, on_grid, require_draws, require_space
 from prequential.sweeps.storage import storage_url, usable
 from prequential.sweeps.summary import Summary, summarise
 from prequential.sweeps.trials import Loader, Work
@@ -57,7 +57,7 @@ def sweep(
     checkpoint_seconds: float = 60.0,
     executor: Executor | None = None,
     track: Sequence[str] = (),
-    listeners: Iterable[Callable[[SweepProgress], object]] = (),
+    listeners: Iterable[SweepListener] = (),
 ) -> Summary:
     """Run many trials whose settings are drawn from a space.
 
@@ -107,8 +107,12 @@ def sweep(
         (2, True)
     """
     base = Resolved(method or ReplayStreams(), recipe or Recipe(), width, 0)
-    chosen = _checked_space(space, base.method, stack, grid)
-    rule = _checked_rule(prune, base.method, stack)
+    execution = execution or Execution()
+    chosen = find_space(space) if isinstance(space, str) else space
+    require_space(chosen, base.method)
+    _require_fitting(base.method, stack, sampler, prune, execution.engine)
+    chosen = chosen if stack is None else on_grid(chosen, base.method, grid)
+    rule = None if prune is None else Rule.parse(prune)
     for name, count in (("trials", trials), ("jobs", jobs), ("threads", threads)):
         require_count(name, count)
     require_number("width", width, above=0)
@@ -117,8 +121,6 @@ def sweep(
         executor.require_device(device)
     seed = whole_seed("seed", seed)
     make_sampler(sampler, seed, 0)
-    execution = execution or Execution()
-    _require_stackable(stack, sampler, execution.engine)
     if not (Path(out) / SWEEP_FILE).exists():
         require_draws(chosen, seed, trials, base)
     track = require_trackers(track, out)
@@ -140,7 +142,7 @@ def sweep(
     with (
         DirectoryLock(directory),
         StopRequest() as stop,
-        SweepFile.begin(directory, facts, trials=trials, resume=resume, storage=storage).kept_if_begun() as begun,
+        begun_in(directory, facts, trials=trials, resume=resume, storage=storage) as begun,
         usable(url),
     ):
         arguments = run_settings | {"checkpoint_seconds": checkpoint_seconds, "execution": execution}
@@ -151,36 +153,24 @@ def sweep(
             stack=None if stack is None else (stack, base),
         )  # fmt: skip
         with contextlib.closing(ledger):
-            conductor = Conductor(work, ledger, storage, list(listeners))
+            conductor = Conductor(work, ledger, storage, listeners)
             conductor.go(executor or (InThisProcess() if jobs == 1 else Processes(jobs)), stop)
         return summarise(directory, storage)
 
 
-def _checked_space(space: str | Space, method: Method, stack: int | None, grid: int) -> Space:
-    if isinstance(space, str):
-        space = find_space(space)
-    require_space(space, method)
-    if stack is None:
-        return space
-    require_count("stack", stack)
-    return on_grid(space, method, grid)
-
-
-def _require_stackable(stack: int | None, sampler: str, engine: str) -> None:
-    if stack is not None and sampler in LEARNING:
-        raise PreqError(f"a stack draws its trials before any has run, and {sampler} learns from them; leave one out")
-    if stack is not None and engine != "auto":
-        raise PreqError(f"a stack has an engine of its own, and '{engine}' was asked for; leave one out")
-
-
-def _checked_rule(prune: str | None, method: Method, stack: int | None) -> Rule | None:
-    if prune is None:
-        return None
-    if not method.prequential:
+def _require_fitting(method: Method, stack: int | None, sampler: str, prune: str | None, engine: str) -> None:
+    """Refuse what cannot go together."""
+    if prune is not None and not method.prequential:
         raise PreqError(f"{method.name} has no codelength to prune by; leave pruning out")
-    if stack is not None:
+    if stack is None:
+        return
+    require_count("stack", stack)
+    if sampler in LEARNING:
+        raise PreqError(f"a stack draws its trials before any has run, and {sampler} learns from them; leave one out")
+    if prune is not None:
         raise PreqError("a stack runs its trials to their end; leave out either stack or prune")
-    return Rule.parse(prune)
+    if engine != "auto":
+        raise PreqError(f"a stack has an engine of its own, and '{engine}' was asked for; leave one out")
 
 
 def _model_name(make_model: object) -> str:

@@ -4,18 +4,19 @@ import contextlib
 import multiprocessing
 import pickle
 import signal
-from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
 
-from prequential.errors import PreqError
+from prequential.errors import PreqError, in_one_line
 from prequential.runs.progress import Progress
 from prequential.runs.signals import StopRequest
 from prequential.sweeps.trials import Outcome, Trial, TrialRunner, Work, all_of
 
 Take = Callable[[], tuple[Trial, ...] | None]
+Running = Mapping[Any, tuple[Trial, ...]]
 SECONDS_BETWEEN_LOOKS = 0.2
 
 
@@ -41,11 +42,8 @@ class Workers(Protocol):
     def start(self, trials: tuple[Trial, ...]) -> Hashable:
         """Have a trial, or a stack of them, run."""
 
-    def wait(self, running: Sequence[Any]) -> Iterable[Any]:
-        """Those that are done, after a short while at most."""
-
-    def outcomes(self, done: Any, trials: tuple[Trial, ...], stop: StopRequest) -> list[Outcome]:
-        """What became of the trials."""
+    def done(self, running: Running, stop: StopRequest) -> Iterator[tuple[Any, list[Outcome]]]:
+        """Those that are done, after a short while at most, and what became of their trials."""
 
     def ask_to_stop(self, running: Any) -> None:
         """Have it save its state and end."""
@@ -53,8 +51,7 @@ class Workers(Protocol):
 
 def keep_busy(workers: Workers, take: Take, stop: StopRequest) -> Generator[Outcome, None, None]:
     """Keep as many trials, or stacks of them, going as there is room for."""
-    running: dict[Any, tuple[Trial, ...]] = {}
-    is_asked = False
+    running, is_asked = dict[Hashable, tuple[Trial, ...]](), False
     while True:
         while not stop.requested and len(running) < workers.room() and (trials := take()) is not None:
             running[workers.start(trials)] = trials
@@ -64,8 +61,21 @@ def keep_busy(workers: Workers, take: Take, stop: StopRequest) -> Generator[Outc
                 workers.ask_to_stop(each)
         if not running:
             return
-        for done in workers.wait(list(running)):
-            yield from workers.outcomes(done, running.pop(done), stop)
+        for done, outcomes in workers.done(dict(running), stop):
+            del running[done]
+            yield from outcomes
+
+
+@contextlib.contextmanager
+def sending_to(whom: str) -> Iterator[None]:
+    """Inside, a model or data that cannot be sent becomes one line."""
+    try:
+        yield
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise PreqError(
+            f"model and data must be sent to {whom}, which is not possible here ({in_one_line(error)}); "
+            "define the model at the top of a module, or use jobs=1 in this process"
+        ) from None
 
 
 class InThisProcess:
@@ -73,25 +83,11 @@ class InThisProcess:
 
     def run(self, work: Work, take: Take, stop: StopRequest) -> Generator[Outcome, None, None]:
         runner = TrialRunner(work)
-        # asked before the run could listen itself
-        passed_on = _SignalOnce(lambda: stop.requested, lambda: stop.signal_number)
         while not stop.requested and (trials := take()) is not None:
-            outcomes = runner(trials, [passed_on])
+            outcomes = runner(trials)
             yield from outcomes
             if any(outcome.status == "stopped" for outcome in outcomes):
                 return
-
-
-class _SignalOnce:
-    """A listener that raises a signal when it is asked to: a run takes that as a request, and saves its state."""
-
-    def __init__(self, is_asked: Callable[[], bool], number: Callable[[], int]) -> None:
-        self._is_asked, self._number, self.is_raised = is_asked, number, False
-
-    def __call__(self, progress: Progress) -> None:
-        if not self.is_raised and self._is_asked():
-            self.is_raised = True
-            signal.raise_signal(self._number())
 
 
 @dataclass(eq=False)
@@ -99,8 +95,6 @@ class _Worker:
     process: Any
     connection: Connection
     is_ready: bool = False
-    answer: list[Outcome] | None = None
-    """What has become of the trials it was sent last; None also where it died."""
 
 
 class Processes:
@@ -132,31 +126,30 @@ class Processes:
             worker.connection.send(trials)
         return worker
 
-    def wait(self, running: Sequence[_Worker]) -> list[_Worker]:
+    def done(self, running: Running, stop: StopRequest) -> Iterator[tuple[_Worker, list[Outcome]]]:
         ready = wait([worker.connection for worker in running], SECONDS_BETWEEN_LOOKS)
-        return [worker for worker in running if worker.connection in ready and self._has_answered(worker)]
+        for worker, trials in running.items():
+            if worker.connection not in ready:
+                continue
+            try:
+                answer = worker.connection.recv()
+            except (EOFError, OSError):
+                yield worker, self._bury(worker, trials, stop)
+                continue
+            if worker.is_ready:
+                self._idle.append(worker)
+                yield worker, answer
+            worker.is_ready = True
 
-    def _has_answered(self, worker: _Worker) -> bool:
-        was_ready = worker.is_ready
-        try:
-            worker.answer, worker.is_ready = worker.connection.recv(), True
-        except (EOFError, OSError):
-            worker.answer = None
-            return True
-        return was_ready
-
-    def outcomes(self, done: _Worker, trials: tuple[Trial, ...], stop: StopRequest) -> list[Outcome]:
-        if done.answer is not None:
-            self._idle.append(done)
-            return done.answer
-        done.process.join()
-        done.connection.close()
-        self._workers.remove(done)
+    def _bury(self, worker: _Worker, trials: tuple[Trial, ...], stop: StopRequest) -> list[Outcome]:
+        worker.process.join()
+        worker.connection.close()
+        self._workers.remove(worker)
         if stop.requested:  # a signal to the whole group ends a worker that does not run a trial just then
             return all_of(trials, "stopped")
-        code = done.process.exitcode
-        how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
-        if not done.is_ready:
+        code = worker.process.exitcode
+        how = f"signal {-code}" if code < 0 else f"exit status {code}"
+        if not worker.is_ready:
             raise PreqError(
                 f"a worker process died before it began ({how}, see above); a script that starts a sweep must keep it "
                 'behind if __name__ == "__main__":'
@@ -175,14 +168,8 @@ class Processes:
         resource_tracker.ensure_running()  # else it is started on the way, and lets the signal through again
         before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
         try:
-            worker.process.start()
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            ours.close()
-            reason = str(error).splitlines()[0]
-            raise PreqError(
-                f"model and data must be sent to worker processes, which is not possible here ({reason}); "
-                "define the model at the top of a module, or use jobs=1"
-            ) from None
+            with sending_to("worker processes"):
+                worker.process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             theirs.close()
@@ -192,12 +179,19 @@ class Processes:
 
 def _serve(connection: Connection, work: Work) -> None:
     """The life of a worker: trials come through the pipe, outcomes go back; it stops where the pipe ends."""
+    is_asked = False
+
+    def stop_if_asked(progress: Progress) -> None:
+        """A run takes a signal as a request, and saves its state."""
+        nonlocal is_asked
+        if not is_asked and connection.poll():
+            is_asked = True
+            signal.raise_signal(signal.SIGTERM)
+
     import prequential.runs.run  # noqa: F401  # the slow part, before the first trial is waited for
 
-    runner, stop_if_asked = TrialRunner(work), _SignalOnce(connection.poll, lambda: signal.SIGTERM)
+    runner = TrialRunner(work)
     with contextlib.suppress(EOFError, OSError):
         connection.send(None)
-        while (trials := connection.recv()) is not None:
+        while not is_asked and (trials := connection.recv()) is not None:
             connection.send(runner(trials, [stop_if_asked]))
-            if stop_if_asked.is_raised:
-                return

@@ -12,16 +12,15 @@ again, until it has failed too often. Nothing of this needs more than the study'
 import math
 from collections import deque
 from contextlib import nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from prequential.runs.record import finite_or_none
-from prequential.sweeps.sampling import ask_for_settings, make_sampler, new_attempt, run_seed
-from prequential.sweeps.spaces import Resolved, Space
-from prequential.sweeps.stacking import stacks
+from prequential.sweeps.sampling import RANDOM, Space, ask_for_settings, draw_labels, make_sampler, run_seed
+from prequential.sweeps.spaces import Resolved
 from prequential.sweeps.storage import Pulse, open_study, turns
-from prequential.sweeps.trials import Outcome, Trial
+from prequential.sweeps.trials import Outcome, Trial, stacks
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -55,44 +54,45 @@ def is_free(attempt: "FrozenTrial | None") -> bool:
     return attempt.state.name == "WAITING" and NUMBER not in attempt.user_attrs
 
 
+@dataclass(eq=False)
 class Ledger:
     """The trials of a sweep, as one directory sees them."""
 
-    def __init__(
-        self,
-        url: str,
-        name: str,
-        *,
-        space: Space,
-        seed: int,
-        sampler: str,
-        mark: str,
-        num_trials: int,
-        grace_seconds: float | None = None,
-        pruner: Any = None,
-        stack: tuple[int, Resolved] | None = None,
-    ) -> None:
-        self._space, self._seed, self._sampler, self._mark = space, seed, sampler, mark
-        self.num_trials, self._stack, self._has_pruner = num_trials, stack, pruner is not None
-        self._study = open_study(url, name, create=True, sampler=make_sampler(sampler, seed, 0), pruner=pruner)
-        self._turn = nullcontext() if grace_seconds is None else turns(url)
-        self._pulse = None if grace_seconds is None else Pulse(self._study, mark, grace_seconds)
-        self._open: dict[int, Attempt] = {}
-        self._stacks = deque[tuple[Trial, ...]]()
+    url: str
+    name: str
+    _: KW_ONLY
+    space: Space
+    seed: int
+    sampler: str
+    mark: str
+    """Of the directory, for what it takes."""
+    num_trials: int
+    grace_seconds: float | None = None
+    """How long the others may give no sign of life; None: there are no others."""
+    pruner: Any = None
+    stack: tuple[int, Resolved] | None = None
+    """How many trials are taken at once at most, and what their settings change."""
+
+    def __post_init__(self) -> None:
+        sampler = make_sampler(self.sampler, self.seed, 0)
+        self._study = open_study(self.url, self.name, create=True, sampler=sampler, pruner=self.pruner)
+        self._turn = nullcontext() if self.grace_seconds is None else turns(self.url)
+        self._pulse = None if self.grace_seconds is None else Pulse(self._study, self.mark, self.grace_seconds)
+        self._open, self._stacks = dict[int, "Attempt"](), deque[tuple[Trial, ...]]()
         self._left_behind = [number for number, attempt in self._attempts().items() if self._is_ours(attempt)]
 
     def taken_by_others(self) -> list[int]:
         """The numbers of trials that other directories have taken, be they over or not."""
         taken = {number: each for number, each in self._attempts().items() if not is_free(each)}
-        return [number for number, each in taken.items() if each.user_attrs.get(OWNER) not in (None, self._mark)]
+        return [number for number, each in taken.items() if each.user_attrs.get(OWNER) not in (None, self.mark)]
 
     def take(self) -> tuple[Trial, ...] | None:
         """The next trial, or the next stack of trials; None when nothing is left that nobody runs."""
-        if self._stack is None:
+        if self.stack is None:
             trial = self._take_one()
             return None if trial is None else (trial,)
         if not self._stacks:
-            self._stacks = self._stacked(list(iter(self._take_one, None)), *self._stack)
+            self._stacks = self._stacked(list(iter(self._take_one, None)), *self.stack)
         return self._stacks.popleft() if self._stacks else None
 
     def settle(self, outcome: Outcome) -> bool:
@@ -100,11 +100,11 @@ class Ledger:
         from optuna.exceptions import UpdateFinishedTrialError
 
         attempt = self._open.pop(outcome.number)
-        try:
-            with self._turn:
-                return self._write(attempt, outcome)
-        except UpdateFinishedTrialError:
-            return False
+        with suppress(UpdateFinishedTrialError), self._turn:
+            if outcome.status == "stopped":
+                return self._counts(attempt)
+            return (self._write_failure if outcome.status == "failed" else self._write_result)(attempt, outcome)
+        return False
 
     def wait(self, stop: "StopRequest") -> bool:
         """When nothing is left to take: wait for what others run. True as soon as there is something again."""
@@ -133,7 +133,7 @@ class Ledger:
 
     def _is_ours(self, attempt: "FrozenTrial | None") -> bool:
         """One without a mark was taken by somebody who was killed at that moment: ours, if nobody else is there."""
-        marks = (self._mark, None) if self._pulse is None else (self._mark,)
+        marks = (self.mark, None) if self._pulse is None else (self.mark,)
         return attempt is not None and attempt.state.name == "RUNNING" and attempt.user_attrs.get(OWNER) in marks
 
     def _is_anothers(self, attempt: "FrozenTrial") -> bool:
@@ -171,13 +171,15 @@ class Ledger:
         """An attempt that is ours, at this trial or at one that was queued before; None if others were faster."""
         before = attempts.get(number)
         if is_free(before) or self._is_ours(before):
-            attributes = {NUMBER: number, FAILURES: 0}
+            known, attributes = dict[str, Any](), {NUMBER: number, FAILURES: 0}
             if before is not None:
-                attributes[FAILURES] = before.user_attrs.get(FAILURES, 0)
+                known, attributes[FAILURES] = before.params, before.user_attrs.get(FAILURES, 0)
                 self._give_up(before.number)
-            self._study.add_trial(new_attempt(self._sampler, self._space, self._seed, number, before, attributes))
+            if self.sampler == RANDOM:
+                known = draw_labels(self.space, self.seed, number)
+            self._study.enqueue_trial(known, user_attrs=attributes)  # what is missing the sampler chooses later
         num_begun = sum(not is_free(each) for each in attempts.values())
-        self._study.sampler = make_sampler(self._sampler, self._seed, num_begun)
+        self._study.sampler = make_sampler(self.sampler, self.seed, num_begun)
         attempt = self._study.ask()
         if self._counts(attempt):
             return attempt
@@ -185,11 +187,11 @@ class Ledger:
         return None
 
     def _begin(self, attempt: "Attempt") -> Trial:
-        attempt.set_user_attr(OWNER, self._mark)
+        attempt.set_user_attr(OWNER, self.mark)
         number = attempt.user_attrs[NUMBER]
-        settings, seed = ask_for_settings(attempt, self._space), run_seed(self._seed, number)
+        settings, seed = ask_for_settings(attempt, self.space), run_seed(self.seed, number)
         self._open[number] = attempt
-        return Trial(number, settings, seed, attempt if self._has_pruner else None)
+        return Trial(number, settings, seed, None if self.pruner is None else attempt)
 
     def _counts(self, attempt: "Attempt") -> bool:
         found = attempts_that_count(self._study, self.num_trials).get(attempt.user_attrs.get(NUMBER, -1))
@@ -209,13 +211,9 @@ class Ledger:
         together = stacks([each for each in trials if each.number not in failed], base, size)
         return deque([*together, *((each,) for each in trials if each.number in failed)])
 
-    def _write(self, attempt: "Attempt", outcome: Outcome) -> bool:
+    def _write_result(self, attempt: "Attempt", outcome: Outcome) -> bool:
         from optuna.trial import TrialState
 
-        if outcome.status == "stopped":
-            return self._counts(attempt)
-        if outcome.status == "failed":
-            return self._write_failure(attempt, outcome)
         value = finite_or_none(outcome.value)
         result = asdict(outcome) | {"value": value}
         attempt.set_user_attr("result", {name: each for name, each in result.items() if each is not None})
@@ -230,8 +228,8 @@ class Ledger:
         attempt.set_user_attr(FAILURES, failures)
         if outcome.died and failures < MOST_FAILURES:
             self._left_behind.append(outcome.number)
-            return True
-        attempt.set_user_attr("error", outcome.error)
+        else:
+            attempt.set_user_attr("error", outcome.error)
         if failures >= MOST_FAILURES:
             self._give_up(attempt.number)
         return True

@@ -8,6 +8,7 @@ where best is the shortest finished trial. With factor 1 it can never win, since
 """
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,32 +95,28 @@ def note_best(directory: Path, number: int) -> None:
     write_atomically(directory / "best.json", json.dumps({"number": number}).encode())
 
 
+def best_noted(directory: Path) -> int | None:
+    """The number that was noted last."""
+    with suppress(FileNotFoundError):
+        return int(json.loads((directory / "best.json").read_bytes())["number"])
+    return None
+
+
 class ByRegret:
     """A listener that stops its run by regret against the best trial in the sweep's directory, as it is by now."""
 
     def __init__(self, directory: Path, factor: float) -> None:
-        self._file, self._directory, self._factor = directory / "best.json", directory, factor
-        self._read: tuple[int, int] | None = None
-        self._best: NDArray[np.float64] | None = None
+        self._directory, self._factor, self._number = directory, factor, -1
+        self._best = np.zeros(0)
 
     def __call__(self, progress: Progress) -> None:
-        if not 0 < progress.position < progress.length:
+        if not 0 < progress.position < progress.length or (number := best_noted(self._directory)) is None:
             return
-        best = self._newest(progress.length)
-        if best is not None and is_hopeless(progress.nats, progress.position, best, self._factor):
+        if number != self._number:
+            nats = read_array(trial_path(self._directory, number) / "nats.npy", progress.length)
+            self._best, self._number = np.cumsum(nats), number
+        if is_hopeless(progress.nats, progress.position, self._best, self._factor):
             raise Pruned
-
-    def _newest(self, length: int) -> NDArray[np.float64] | None:
-        try:
-            found = self._file.stat()
-        except FileNotFoundError:
-            return None
-        version = (found.st_mtime_ns, found.st_ino)
-        if version != self._read:
-            number = json.loads(self._file.read_bytes())["number"]
-            self._best = np.cumsum(read_array(trial_path(self._directory, number) / "nats.npy", length))
-            self._read = version
-        return self._best
 
 
 class ByOptuna:

@@ -3,22 +3,19 @@
 import contextlib
 import importlib.util
 import logging
-import math
 import os
 import pickle
-import signal
 import socket
 import sys
-import threading
-import uuid
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from prequential.errors import PreqError, in_one_line, require_count, require_number
 from prequential.runs.signals import StopRequest
-from prequential.sweeps.execute import SECONDS_BETWEEN_LOOKS, Take, keep_busy
+from prequential.sweeps.execute import SECONDS_BETWEEN_LOOKS, Running, Take, keep_busy, sending_to
 from prequential.sweeps.trials import Outcome, Trial, TrialRunner, Work, all_of
 
 LOCAL = "local"
@@ -78,34 +75,35 @@ class _Tasks:
             needs = f"{given.cpus:g} CPU" + (f", {given.gpus:g} GPU" if given.gpus else "")
             raise PreqError(f"this machine has not what each Ray task is to be given: {needs}")
         self._execute = ray.remote(num_cpus=given.cpus, num_gpus=given.gpus, max_retries=0)(_execute)
-        self._sent = _Sent(ray.put(_packed(ray, work)))
+        with sending_to("Ray's workers"):
+            # as bytes: what Ray would unpack itself are arrays that cannot be written to
+            packed = ray.cloudpickle.dumps(replace(work, directory=work.directory.absolute()))
+        variables = tuple((name, os.environ[name]) for name in SENT_VARIABLES if name in os.environ)
+        self._sent = (ray.put(packed), str(Path.cwd()), variables)
 
     def room(self) -> int:
         return max(min(self._count_room(), self._given.most or sys.maxsize), 1)  # one may wait for a machine to join
 
     def _count_room(self) -> int:
         """Tasks that the machines have room for that are there by now."""
-        needs = {"CPU": self._given.cpus, "GPU": self._given.gpus}
+        needs = {name: need for name, need in (("CPU", self._given.cpus), ("GPU", self._given.gpus)) if need}
         machines = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        return sum(
-            min(math.floor(has.get(name, 0.0) / need + 1e-6) for name, need in needs.items() if need)
-            for has in machines
-        )
+        return sum(min(int(has.get(name, 0.0) / need + 1e-6) for name, need in needs.items()) for has in machines)
 
     def start(self, trials: tuple[Trial, ...]) -> Any:
-        return self._execute.remote(self._sent, trials)
-
-    def wait(self, running: Sequence[Any]) -> list[Any]:
-        done: list[Any] = self._ray.wait(running, timeout=SECONDS_BETWEEN_LOOKS)[0]
-        return done
+        return self._execute.remote(trials, self._sent)
 
     def ask_to_stop(self, running: Any) -> None:
         self._ray.cancel(running)  # a run takes it for Ctrl-C: it saves its state
 
-    def outcomes(self, done: Any, trials: tuple[Trial, ...], stop: StopRequest) -> list[Outcome]:
+    def done(self, running: Running, stop: StopRequest) -> Iterator[tuple[Any, list[Outcome]]]:
+        for task in self._ray.wait(list(running), timeout=SECONDS_BETWEEN_LOOKS)[0]:
+            yield task, self._outcomes(task, running[task])
+
+    def _outcomes(self, task: Any, trials: tuple[Trial, ...]) -> list[Outcome]:
         errors = self._ray.exceptions
         try:
-            outcomes: list[Outcome] = self._ray.get(done)
+            outcomes: list[Outcome] = self._ray.get(task)
             return outcomes
         except errors.TaskCancelledError:
             return all_of(trials, "stopped")
@@ -116,39 +114,20 @@ class _Tasks:
             return all_of(trials, "failed", error=f"its Ray worker died ({type(error).__name__})", died=True)
 
 
-def _packed(ray: Any, work: Work) -> bytes:
-    """As bytes: what Ray would unpack itself are arrays that cannot be written to."""
-    try:
-        content: bytes = ray.cloudpickle.dumps(replace(work, directory=work.directory.absolute()))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        reason = str(error).splitlines()[0]
-        raise PreqError(f"model and data cannot be sent to Ray's workers ({reason})") from None
-    return content
+def _execute(trials: tuple[Trial, ...], sent: tuple[Any, str, tuple[tuple[str, str], ...]]) -> list[Outcome]:
+    """A task. What is sent besides the trials holds the work by reference, which Ray leaves alone inside a tuple."""
+    return _runner(*sent)(trials)
 
 
-class _Sent:
-    """What every task is given besides its trials."""
+@lru_cache(maxsize=1)
+def _runner(work: Any, folder: str, variables: tuple[tuple[str, str], ...]) -> TrialRunner:
+    """In a worker of Ray: what it has made ready for the sweep it works for."""
+    import ray
 
-    def __init__(self, work: Any) -> None:
-        self.work, self.key, self.folder = work, uuid.uuid4().hex, str(Path.cwd())
-        self.variables = {name: os.environ[name] for name in SENT_VARIABLES if name in os.environ}
-
-
-_runners: dict[str, TrialRunner] = {}
-"""In a worker of Ray: what it has made ready for the sweep it works for."""
-
-
-def _execute(sent: _Sent, trials: tuple[Trial, ...]) -> list[Outcome]:
-    """A task."""
-    if sent.key not in _runners:
-        import ray
-
-        os.environ.update(sent.variables)
-        with contextlib.suppress(OSError):  # paths that were given without their beginning
-            os.chdir(sent.folder)
-        _runners.clear()
-        _runners[sent.key] = TrialRunner(pickle.loads(ray.get(sent.work)))
-    return _runners[sent.key](trials)
+    os.environ.update(variables)
+    with contextlib.suppress(OSError):  # paths that were given without their beginning
+        os.chdir(folder)
+    return TrialRunner(pickle.loads(ray.get(work)))
 
 
 @contextlib.contextmanager
@@ -157,57 +136,31 @@ def _connected(address: str) -> Iterator[Any]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else it warns of what it will do one day
     import ray
+    from ray._private import worker
 
     if ray.is_initialized():
         yield ray
         return
-    with _quiet():
-        try:
-            _require_answer(address)
-            with _own_handlers():
-                options: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
-                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
-        except Exception as error:  # Ray has many, and none is ours
-            ray.shutdown()
-            where = "cannot be started on this machine" if address == LOCAL else f"cannot be reached at {address}"
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise PreqError(f"Ray {where} ({reason})") from error
-        try:
-            yield ray
-        finally:
-            ray.shutdown()
-
-
-def _require_answer(address: str) -> None:
-    """Notice at once, not after Ray's two minutes, that nobody is there."""
-    host, colon, port = address.rpartition(":")
-    if colon and port.isdecimal() and "/" not in host:
-        socket.create_connection((host, int(port)), SECONDS_TO_ANSWER).close()
-
-
-@contextlib.contextmanager
-def _own_handlers() -> Iterator[None]:
-    """Keep the handlers of signals, which Ray replaces."""
-    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
-    before = {number: signal.getsignal(number) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Ray from printing on standard output that a worker died: the sweep says so itself."""
-    from ray._private import worker
-
     printer = getattr(worker, "print_to_stdstream", None)
-    if printer is None:
-        yield
-        return
-    worker.print_to_stdstream = lambda *_, **__: None
+    worker.print_to_stdstream = lambda *_, **__: None  # that a worker died: the sweep says so itself
     try:
-        yield
+        _start(ray, address)
+        yield ray
     finally:
+        ray.shutdown()
         worker.print_to_stdstream = printer
+
+
+def _start(ray: Any, address: str) -> None:
+    host, colon, port = address.rpartition(":")
+    options = {"include_dashboard": False} if address == LOCAL else {}
+    try:
+        if (
+            colon and port.isdecimal() and "/" not in host
+        ):  # notice at once, not after Ray's two minutes, who is not there
+            socket.create_connection((host, int(port)), SECONDS_TO_ANSWER).close()
+        with StopRequest():  # which puts back the handlers of signals that Ray replaces
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **options)
+    except Exception as error:  # Ray has many, and none is ours
+        where = "cannot be started on this machine" if address == LOCAL else f"cannot be reached at {address}"
+        raise PreqError(f"Ray {where} ({in_one_line(error)})") from error

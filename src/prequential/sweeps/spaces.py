@@ -14,53 +14,33 @@ from prequential.learn.recipe import Recipe
 from prequential.methods import METHODS, Method
 from prequential.presets import find_preset
 from prequential.settings import described
-from prequential.sweeps.distributions import Choice, Distribution, LogUniform
+from prequential.sweeps.sampling import Between, Choice, LogUniform, Space, draw_settings, drawn
 from prequential.users_own import find_own
 
-Space = Mapping[str, Any]
 
-
-def _paper(data: str, **drawn: Any) -> dict[str, Any]:
+def _paper(data: str, **drawn: Any) -> Space:
     """The paper's fixed settings for some data (each of them, so that no preset shines through), and what is drawn."""
-    recipe = find_preset("paper", data).recipe
-    fixed = {name: getattr(recipe, name) for name in OF_THE_RECIPE}
-    common: dict[str, Any] = {
-        "num_streams": LogUniform(25, 100, whole=True),
-        "learning_rate": LogUniform(1e-4, 3e-3),
-        "eps": LogUniform(1e-4, 1.0),
-    }
-    return {**fixed, **common, **drawn}
+    preset = find_preset("paper", data)
+    fixed = {name: getattr(preset.recipe, name) for name in OF_THE_RECIPE}
+    common = {"num_streams": LogUniform(25, 100, whole=True), "learning_rate": LogUniform(1e-4, 3e-3)}
+    return {**fixed, **common, "batch_size": preset.settings["batch_size"], **drawn}
 
+
+_EPS = LogUniform(1e-4, 1.0)
+_BASIC = {
+    "mnist": _paper("mnist", eps=_EPS, ema_step_size=LogUniform(1e-3, 1e-1), weight_decay=LogUniform(1e-4, 1.0)),
+    "cifar": _paper(
+        "cifar10", eps=_EPS, ema_step_size=LogUniform(1e-3, 1e-1), weight_decay=LogUniform(1e-4, 1e-1),
+        batch_size=Choice((32, 64, 128)),
+    ),
+    "imagenet": _paper("imagenet", eps=_EPS, ema_step_size=LogUniform(1e-3, 1e-2), weight_decay=LogUniform(1e-4, 1.0)),
+    "cloc": _paper("cloc", num_streams=LogUniform(10, 25, whole=True), ema_step_size=LogUniform(1e-3, 1e-2)),
+}  # fmt: skip
 
 _PARETO = {"num_streams": LogUniform(10, 100, whole=True), "width": LogUniform(0.25, 4.0)}
 """The paper scales the width in all its Pareto sweeps and names an interval for ImageNet alone: it is taken for all."""
 
-_MNIST = _paper(
-    "mnist", ema_step_size=LogUniform(1e-3, 1e-1), weight_decay=LogUniform(1e-4, 1.0), batch_size=32,
-    label_smoothing=0.001,
-)  # fmt: skip
-_CIFAR = _paper(
-    "cifar10", ema_step_size=LogUniform(1e-3, 1e-1), weight_decay=LogUniform(1e-4, 1e-1),
-    batch_size=Choice((32, 64, 128)), label_smoothing=0.01,
-)  # fmt: skip
-_IMAGENET = _paper(
-    "imagenet", ema_step_size=LogUniform(1e-3, 1e-2), weight_decay=LogUniform(1e-4, 1.0), batch_size=512,
-    label_smoothing=0.01,
-)  # fmt: skip
-_CLOC = _paper(
-    "cloc", num_streams=LogUniform(10, 25, whole=True), eps=find_preset("paper", "cloc").recipe.eps,
-    ema_step_size=LogUniform(1e-3, 1e-2), batch_size=128, label_smoothing=0.1,
-)  # fmt: skip
-
-SPACES: dict[str, Space] = {
-    "mnist": _MNIST,
-    "cifar": _CIFAR,
-    "imagenet": _IMAGENET,
-    "cloc": _CLOC,
-    "mnist-pareto": {**_MNIST, **_PARETO},
-    "cifar-pareto": {**_CIFAR, **_PARETO},
-    "imagenet-pareto": {**_IMAGENET, **_PARETO},
-}
+SPACES = _BASIC | {f"{name}-pareto": {**_BASIC[name], **_PARETO} for name in ("mnist", "cifar", "imagenet")}
 """The paper's spaces (its appendix, Experimental Details), and those of its Pareto fronts."""
 
 
@@ -75,16 +55,6 @@ def find_space(name: str) -> Space:
         raise unknown_name("space", name, [*SPACES, "file.py:name"])
     space: Space = find_own(name, "space") if ":" in name else SPACES[name]
     return space
-
-
-def drawn(space: Space) -> dict[str, Distribution]:
-    """The settings that differ between trials.
-
-    Example:
-        >>> sorted(drawn(SPACES["cloc"]))
-        ['ema_step_size', 'learning_rate', 'num_streams']
-    """
-    return {name: value for name, value in space.items() if isinstance(value, Distribution)}
 
 
 def require_space(space: Any, method: Method) -> None:
@@ -110,9 +80,7 @@ def require_space(space: Any, method: Method) -> None:
             raise PreqError(f"the space names {both}, which are one setting of {method.name}; keep one")
         found[own] = name
     if not drawn(space):
-        raise PreqError(
-            "the space draws nothing: every value is fixed; give a distribution such as LogUniform(1e-4, 1)"
-        )
+        raise PreqError("the space draws nothing: every value is fixed; give a distribution, as LogUniform(1e-4, 1)")
 
 
 def on_grid(space: Space, method: Method, size: int) -> dict[str, Any]:
@@ -123,12 +91,8 @@ def on_grid(space: Space, method: Method, size: int) -> dict[str, Any]:
         >>> on_grid(SPACES["mnist"], ReplayStreams(), 5)["num_streams"]
         Choice(values=(25, 35, 50, 71, 100))
     """
-    return {
-        name: value.grid(size)
-        if isinstance(value, Distribution) and (name == "width" or own_name(name, method) is not None)
-        else value
-        for name, value in space.items()
-    }
+    shapes = [name for name in drawn(space) if name == "width" or own_name(name, method) is not None]
+    return {**space, **{name: space[name].grid(size) for name in shapes if isinstance(space[name], Between)}}
 
 
 @dataclass(frozen=True)
@@ -153,9 +117,24 @@ def resolve(settings: Mapping[str, Any], base: Resolved) -> Resolved:
     recipe = {name: value for name, value in settings.items() if name in OF_THE_RECIPE}
     others = {name: value for name, value in settings.items() if name not in (*OF_THE_RECIPE, *OF_THE_RUN)}
     own = {str(own_name(name, base.method)): value for name, value in others.items()}
-    return Resolved(
-        method=replace(base.method, **own),  # type: ignore[type-var]  # a method with settings is a dataclass
-        recipe=replace(base.recipe, **recipe),
-        width=float(settings.get("width", base.width)),
-        seed=int(settings.get("seed", base.seed)),
-    )
+    method = replace(base.method, **own)  # type: ignore[type-var]  # a method with settings is a dataclass
+    width, seed = float(settings.get("width", base.width)), int(settings.get("seed", base.seed))
+    return Resolved(method, replace(base.recipe, **recipe), width, seed)
+
+
+def require_draws(space: Space, seed: int, num_trials: int, base: Resolved) -> None:
+    """Refuse a space of which one of so many trials would draw what method or recipe do not take.
+
+    Example:
+        >>> from prequential.methods import ReplayStreams
+        >>> base = Resolved(ReplayStreams(), Recipe(), 1.0, 0)
+        >>> require_draws({"batch_size": LogUniform(8, 64, whole=True)}, 0, 50, base)
+        >>> require_draws({"batch_size": LogUniform(8, 64)}, 0, 50, base)
+        Traceback (most recent call last):
+        prequential.errors.PreqError: the space cannot be used: batch_size must be a whole number of at least 1, got ...
+    """
+    for number in range(num_trials):
+        try:
+            resolve(draw_settings(space, seed, number), base)
+        except PreqError as error:
+            raise PreqError(f"the space cannot be used: {error}; so trial {number} would draw it") from None

@@ -4,8 +4,9 @@ import importlib.util
 import re
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -69,19 +70,20 @@ def open_study(url: str, name: str, *, create: bool, sampler: Any = None, pruner
         PreqError: if the storage cannot be reached or has no such study.
     """
     import optuna
+    from sqlalchemy.exc import IntegrityError
 
     if optuna.logging.get_verbosity() == optuna.logging.INFO:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
+    open_it: Callable[..., Study] = partial(optuna.create_study, load_if_exists=True) if create else optuna.load_study
     for attempt in range(1, MOST_ATTEMPTS + 1):
         try:
-            given: dict[str, Any] = {"study_name": name, "sampler": sampler, "pruner": pruner}
-            if create:
-                return optuna.create_study(storage=_open_storage(url), load_if_exists=True, **given)
-            return optuna.load_study(storage=_open_storage(url), **given)
+            return open_it(storage=_open_storage(url), study_name=name, sampler=sampler, pruner=pruner)
         except KeyError:
             raise PreqError(f"{without_password(url)} holds no study '{name}'; was the sweep begun there?") from None
         except Exception as error:  # every database has its own classes of errors
-            if not (create and _others_were_first(error)) or attempt == MOST_ATTEMPTS:
+            # one who makes a table that others have just made
+            is_too_late = create and (isinstance(error, IntegrityError) or "already exists" in str(error))
+            if not is_too_late or attempt == MOST_ATTEMPTS:
                 raise PreqError(f"the storage {without_password(url)} cannot be used ({_reason(error)})") from error
             sleep(0.05 * attempt)
     raise AssertionError("the last attempt returns or raises")
@@ -125,13 +127,6 @@ def _open_storage(url: str) -> Any:
     return optuna.storages.RDBStorage(url, engine_kwargs={"poolclass": NullPool, **connect})
 
 
-def _others_were_first(error: Exception) -> bool:
-    """Whether it is the error of one who makes a table that others have just made."""
-    from sqlalchemy.exc import IntegrityError
-
-    return isinstance(error, IntegrityError) or "already exists" in str(error)
-
-
 def _reason(error: Exception) -> str:
     if isinstance(error, ImportError) and "psycopg" in str(error):
         return "its driver is not installed; pip install 'prequential[postgres]'"
@@ -147,17 +142,14 @@ class Pulse:
 
     def __init__(self, study: "Study", mark: str, grace_seconds: float) -> None:
         self._study, self._mark, self._grace = study, mark, grace_seconds
+        self.seconds = grace_seconds / BEATS_PER_GRACE
+        """How often a sign is given."""
         self._heard: dict[str, tuple[object, float]] = {}
         self._last_look = monotonic()
         self._lock, self._closed = threading.Lock(), threading.Event()
         self.beat()
         self._thread = threading.Thread(target=self._go, name="pulse", daemon=True)
         self._thread.start()
-
-    @property
-    def seconds(self) -> float:
-        """How often a sign is given."""
-        return self._grace / BEATS_PER_GRACE
 
     def _go(self) -> None:
         while not self._closed.wait(self.seconds):
@@ -167,23 +159,19 @@ class Pulse:
     def beat(self) -> None:
         """Give one sign, and look for those of others."""
         self._study.set_user_attr(f"{SIGN}{self._mark}", uuid.uuid4().hex)
-        attributes = self._study.user_attrs
-        self._note({key[len(SIGN) :]: value for key, value in attributes.items() if key.startswith(SIGN)})
-
-    def _note(self, signs: dict[str, object]) -> None:
-        now = monotonic()
+        attributes, now = self._study.user_attrs, monotonic()
         with self._lock:
             if now - self._last_look > self._grace / 2:  # we were away ourselves, and know nothing of the time between
-                self._heard = {mark: (sign, now) for mark, (sign, _) in self._heard.items()}
-            for mark, sign in signs.items():
-                if mark not in self._heard or self._heard[mark][0] != sign:
-                    self._heard[mark] = (sign, now)
+                self._heard = {key: (sign, now) for key, (sign, _) in self._heard.items()}
+            for key, sign in attributes.items():
+                if key.startswith(SIGN) and (key not in self._heard or self._heard[key][0] != sign):
+                    self._heard[key] = (sign, now)
             self._last_look = now
 
     def is_silent(self, mark: str) -> bool:
         """Whether that directory has given no sign for the grace time. One never heard of is listened for from now."""
         with self._lock:
-            _, since = self._heard.setdefault(mark, (None, monotonic()))
+            _, since = self._heard.setdefault(f"{SIGN}{mark}", (None, monotonic()))
             return self._last_look - since > self._grace
 
     def close(self) -> None:

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,31 +14,28 @@ from prequential.runs.record import OVER, Record, finite_or_none, load
 from prequential.sweeps.directory import SweepFile, trial_path
 from prequential.sweeps.ledger import attempts_that_count, is_free
 from prequential.sweeps.storage import open_study, sqlite_file, storage_url
-from prequential.sweeps.trials import Measured
+from prequential.sweeps.trials import Outcome
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-KEPT = ("heldout", "positions", "seconds", "flops", "trained_share")
+KEPT = ("value", "heldout", "positions", "seconds", "flops", "trained_share")
 """What a result says as its outcome said it."""
 STATUSES = ("finished", "diverged", "pruned", "failed", "running", "waiting")
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrialResult(Measured):
+@dataclass(frozen=True)
+class TrialResult(Outcome):
     """What became of a trial: one of STATUSES. A failed one is run again when the sweep is resumed, a few times."""
 
-    settings: Mapping[str, Any]
+    value: float = math.inf
+    """What trials are ordered by; infinite where there is nothing (yet)."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
     """What was drawn."""
     codelength: float | None = None
     """Nats, infinite where it diverged, None where there is none (yet). Of a pruned trial: of its prefix."""
     path: Path | None = None
     """Its run directory, where that is on this machine."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it came to an end that counts as a result."""
-        return self.status in OVER
 
     def facts(self) -> dict[str, Any]:
         """As JSON can hold it."""
@@ -61,26 +59,23 @@ class Summary:
     trials: tuple[TrialResult, ...]
     importance: Mapping[str, float] | None
     """How much of what makes a trial good lies in each setting (PED-ANOVA); None for fewer than four trials."""
+    has_codelength: bool
+    """Whether the method gives codelengths; else trials are ordered by their loss on held-out data."""
 
     @cached_property
     def ranked(self) -> list[TrialResult]:
         """The trials that finished, the shortest code first (without codelengths: the smallest held-out loss)."""
-        finished = [trial for trial in self.trials if trial.status == "finished"]
-        return sorted(finished, key=lambda trial: (_score(trial), trial.number))
+        return sorted((trial for trial in self.over if trial.status == "finished"), key=attrgetter("value", "number"))
 
-    @property
-    def _over(self) -> list[TrialResult]:
-        return [trial for trial in self.trials if trial.is_over]
+    @cached_property
+    def over(self) -> list[TrialResult]:
+        """The trials that have come to an end that counts as a result."""
+        return [trial for trial in self.trials if trial.status in OVER]
 
     @property
     def best(self) -> TrialResult | None:
         """The trial with the shortest code."""
         return self.ranked[0] if self.ranked else None
-
-    @property
-    def has_codelength(self) -> bool:
-        """Whether the method gives codelengths; else trials are ordered by their loss on held-out data."""
-        return bool(getattr(METHODS.get(self.facts["method"].get("name")), "prequential", True))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -90,7 +85,7 @@ class Summary:
     @property
     def choice_nats(self) -> float:
         """What it costs to say which of the n trials was taken: ln n."""
-        return math.log(max(len(self._over), 1))
+        return math.log(max(len(self.over), 1))
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
@@ -99,7 +94,7 @@ class Summary:
             return None
         from prequential.measure import bootstrap_best
 
-        lengths = [_score(trial) if trial.status == "finished" else math.inf for trial in self._over]
+        lengths = [trial.value if trial.status == "finished" else math.inf for trial in self.over]
         low, high = bootstrap_best(lengths, seed=0)
         return float(low), float(high)
 
@@ -111,15 +106,15 @@ class Summary:
     @property
     def flops(self) -> float | None:
         """FLOPs that trials took; None where they could not be counted."""
-        counted = [trial.flops for trial in self._over]
+        counted = [trial.flops for trial in self.over]
         return None if any(flops is None for flops in counted) else float(sum(flops or 0.0 for flops in counted))
 
     @property
     def saved(self) -> dict[str, float]:
         """What pruning saved: `share` of the training of all trials, and the `seconds` and `flops` of it."""
-        pruned = [(trial, 1 / trial.trained_share - 1) for trial in self._over if 0 < trial.trained_share < 1]
+        pruned = [(trial, 1 / trial.trained_share - 1) for trial in self.over if 0 < trial.trained_share < 1]
         seconds = sum(trial.seconds * more for trial, more in pruned)
-        whole = sum(trial.seconds for trial in self._over) + seconds
+        whole = sum(trial.seconds for trial in self.over) + seconds
         flops = sum((trial.flops or 0.0) * more for trial, more in pruned)
         return {"share": seconds / whole if whole else 0.0, "seconds": seconds, "flops": flops}
 
@@ -148,11 +143,6 @@ class Summary:
         }
 
 
-def _score(trial: TrialResult) -> float:
-    value = trial.codelength if trial.codelength is not None else (trial.heldout or {}).get("loss")
-    return math.inf if value is None else value
-
-
 def summarise(directory: str | Path, storage: str | None = None) -> Summary:
     """What the sweep in a directory has found so far; it may still be running.
 
@@ -168,30 +158,23 @@ def summarise(directory: str | Path, storage: str | None = None) -> Summary:
         raise PreqError(f"{path} has lost its study ({file}); resuming the sweep finds it again")
     study = open_study(url, begun.study, create=False)
     attempts = attempts_that_count(study, begun.trials)
-    summary = Summary(path, begun.facts, (), _importance(study, attempts.values()))
-    has_codelength = summary.has_codelength
-    trials = (_result(number, attempts.get(number), path, has_codelength) for number in range(begun.trials))
-    return replace(summary, trials=tuple(trials))
+    prequential = bool(getattr(METHODS.get(begun.settings["method"].get("name")), "prequential", True))
+    trials = tuple(_result(number, attempts.get(number), path, prequential) for number in range(begun.trials))
+    return Summary(path, begun.settings, trials, _importance(study, attempts.values()), prequential)
 
 
 def _result(number: int, attempt: "FrozenTrial | None", directory: Path, prequential: bool) -> TrialResult:
     place = trial_path(directory, number)
     path = place if place.exists() else None
     if attempt is None or is_free(attempt) or attempt.state.name == "WAITING":
-        return TrialResult(number=number, status="waiting", settings={}, path=path)
+        return TrialResult(number, "waiting", path=path)
     result: dict[str, Any] = attempt.user_attrs.get("result", {})
     error = attempt.user_attrs.get("error")
     is_open = {"RUNNING": "failed" if error else "running", "FAIL": "failed"}
     status = is_open.get(attempt.state.name) or result.get("status", "finished")
-    return TrialResult(
-        number=number,
-        status=status,
-        settings=dict(attempt.params),
-        codelength=(math.inf if status == "diverged" else result.get("value")) if prequential else None,
-        **{name: result[name] for name in KEPT if name in result},
-        error=error if status == "failed" else None,
-        path=path,
-    )
+    known = {name: result[name] for name in KEPT if name in result} | {"error": error if status == "failed" else None}
+    codelength = (math.inf if status == "diverged" else result.get("value")) if prequential else None
+    return TrialResult(number, status, settings=dict(attempt.params), codelength=codelength, path=path, **known)
 
 
 def _importance(study: Any, attempts: Iterable["FrozenTrial"]) -> dict[str, float] | None:

@@ -1,24 +1,26 @@
-"""What a trial is, whoever executes it: settings in, a run directory and an outcome out."""
+"""What a trial is, alone or in a stack, how it is run, whoever executes it, and what became of it."""
 
 import math
+import shutil
 import signal
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prequential.errors import PreqError, PreqWarning, in_one_line
+from prequential.learn.recipe import SHARED
 from prequential.lock import DirectoryLock
 from prequential.plan import Plan
 from prequential.runs.progress import Listener, Progress
-from prequential.runs.record import Record, require_writable
+from prequential.runs.record import OVER, Record, load, read_facts, require_writable
 from prequential.sweeps.directory import trial_path
 from prequential.sweeps.pruning import Rule, make_listener
 from prequential.sweeps.spaces import Resolved, resolve
-from prequential.sweeps.stacking import leave_stack, run_as_stack
 from prequential.trackers import track
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 LOCK_SECONDS = 60.0
 """How long to wait for a worker of a killed sweep that is still saving its state."""
+STACK = "stack"
+"""The engine that records of stacks name."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,13 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What is known of a trial that has run."""
+class Outcome:
+    """How a trial went: "finished", "diverged", "pruned", "failed" or "stopped"."""
 
     number: int
     status: str
+    value: float | None = None
+    """The codelength in nats, infinite where it diverged; of a method without one the held-out loss."""
     positions: int = 0
     seconds: float = 0.0
     flops: float | None = None
@@ -52,14 +58,6 @@ class Measured:
     trained_share: float = 1.0
     """Of the examples that the whole plan trains on: less than 1 where the trial was pruned."""
     error: str | None = None
-
-
-@dataclass(frozen=True)
-class Outcome(Measured):
-    """How a trial went: "finished", "diverged", "pruned", "failed" or "stopped"."""
-
-    value: float | None = None
-    """The codelength in nats, infinite where it diverged; of a method without one the held-out loss."""
     is_mistake: bool = False
     """Whether the error is one in what the user gave."""
     died: bool = False
@@ -75,16 +73,8 @@ def all_of(trials: Sequence[Trial], status: str, **more: Any) -> list[Outcome]:
 def outcome_of(number: int, record: Record, trained_share: float = 1.0) -> Outcome:
     """What a record says of its trial."""
     value = record.codelength if record.prequential else (record.heldout or {}).get("loss")
-    return Outcome(
-        number,
-        record.status,
-        value=math.inf if record.status == "diverged" else value,
-        positions=len(record.nats),
-        seconds=record.seconds,
-        flops=None if record.flops is None else record.flops["code"],
-        heldout=record.heldout,
-        trained_share=trained_share,
-    )
+    value, flops = math.inf if record.status == "diverged" else value, (record.flops or {}).get("code")
+    return Outcome(number, record.status, value, len(record.nats), record.seconds, flops, record.heldout, trained_share)
 
 
 @dataclass(frozen=True)
@@ -109,6 +99,26 @@ class Work:
     stack: bool = False
     track: tuple[str, ...] = ()
     """Trackers that are told how each trial goes."""
+
+
+def stacks(trials: Sequence[Trial], base: Resolved, size: int) -> list[tuple[Trial, ...]]:
+    """The trials in groups of at most `size` whose plans and shapes agree, in the order of their first numbers.
+
+    Example:
+        >>> from prequential.learn.recipe import Recipe
+        >>> from prequential.methods import ReplayStreams
+        >>> trials = [Trial(n, {"num_streams": 2 + n % 2, "eps": 10.0**-n}, seed=n) for n in range(5)]
+        >>> groups = stacks(trials, Resolved(ReplayStreams(), Recipe(), 1.0, 0), 2)
+        >>> [[trial.number for trial in group] for group in groups]
+        [[0, 2], [1, 3], [4]]
+    """
+    groups: dict[str, list[Trial]] = {}
+    for trial in sorted(trials, key=lambda trial: trial.number):
+        run = resolve(trial.settings, base)
+        shared = [getattr(run.recipe, name) for name in SHARED]
+        groups.setdefault(repr((run.method, run.width, shared)), []).append(trial)
+    parts = (tuple(each[start : start + size]) for each in groups.values() for start in range(0, len(each), size))
+    return sorted(parts, key=lambda part: part[0].number)
 
 
 @dataclass(eq=False)
@@ -136,35 +146,43 @@ class TrialRunner:
         return self.work.data.load() if isinstance(self.work.data, Loader) else self.work.data
 
     def _run(self, trial: Trial, listeners: Sequence[Listener]) -> Outcome:
+        from prequential.runs.directory import discard_stack
         from prequential.runs.run import run
 
-        resolved, path, last = self._resolved(trial), self._place(trial), deque[Progress](maxlen=1)
-        if (done := leave_stack(path)) is not None:
+        work, path, last = self.work, self._place(trial), deque[Progress](maxlen=1)
+        discard_stack(path)
+        if (done := finished_before(path, in_stack=False)) is not None:
             return outcome_of(trial.number, done)
-        heard: list[Listener] = [*listeners, last.append, *self.trackers(path)]
-        if self.work.prune is not None:
-            heard.append(make_listener(self.work.prune, self.work.directory, trial.number, trial.attempt))
-        record = run(
-            self.work.make_model,
-            self.data,
-            resolved.method,
-            resolved.recipe,
-            seed=resolved.seed,
-            width=resolved.width,
-            out=path,
-            resume=True,
-            listeners=heard,
-            **self.work.arguments,
-        )
-        return outcome_of(trial.number, record, self._share(resolved, record, last))
+        heard: list[Listener] = [*listeners, last.append, *self._trackers(path)]
+        if work.prune is not None:
+            heard.append(make_listener(work.prune, work.directory, trial.number, trial.attempt))
+        given = vars(self._resolved(trial)) | dict(work.arguments)
+        record = run(work.make_model, self.data, out=path, resume=True, listeners=heard, **given)
+        return outcome_of(trial.number, record, self._share(trial, record, last))
 
     def _run_stack(self, trials: Sequence[Trial], listeners: Sequence[Listener]) -> list[Outcome]:
-        members, paths = [self._resolved(each) for each in trials], [self._place(each) for each in trials]
-        records = run_as_stack(self, members, paths, listeners)
-        return [outcome_of(each.number, record) for each, record in zip(trials, records, strict=True)]
+        """A stack of the same trials that was stopped goes on where its last checkpoint left it. Trials that have come
+        to an end are not run again."""
+        from prequential.runs.directory import discard_stack
+        from prequential.runs.run import run_stack
 
-    def trackers(self, path: Path) -> list[Listener]:
-        """What tells the trackers of the run in a directory."""
+        runs = {self._place(trial): self._resolved(trial) for trial in trials}
+        found = {path: record for path in runs if (record := finished_before(path, in_stack=True)) is not None}
+        if len(found) < len(runs):
+            # a killed stack may have written some records: these are members of the one its checkpoint has
+            alone = [path for path, record in found.items() if record.environment.get("engine") != STACK]
+            members = {path: run for path, run in runs.items() if path not in alone}
+            first, recipes = next(iter(runs.values())), [run.recipe for run in members.values()]
+            trackers = [self._trackers(path) for path in members]
+            given = {"seeds": [run.seed for run in members.values()], "width": first.width, **self.work.arguments}
+            given |= {"out": list(members), "resume": True, "listeners": listeners, "listeners_of_each": trackers}
+            records = run_stack(self.work.make_model, self.data, first.method, recipes, **given)
+            found |= zip(members, records, strict=True)
+        for path in runs:
+            discard_stack(path)
+        return [outcome_of(trial.number, found[path]) for trial, path in zip(trials, runs, strict=True)]
+
+    def _trackers(self, path: Path) -> list[Listener]:
         return [track(name, path) for name in self.work.track]
 
     def _resolved(self, trial: Trial) -> Resolved:
@@ -175,10 +193,24 @@ class TrialRunner:
         with DirectoryLock(path, LOCK_SECONDS):
             return path
 
-    def _share(self, trial: Resolved, record: Record, last: Sequence[Progress]) -> float:
+    def _share(self, trial: Trial, record: Record, last: Sequence[Progress]) -> float:
         """What was trained of what the whole plan trains; only a pruned trial falls short of it."""
         if record.status != "pruned" or not last:
             return 1.0
         plan_seed = self.work.arguments.get("plan_seed", 0)
-        plan = Plan(trial.method, record.length, plan_seed, heldout=self.data.heldout is not None)
+        plan = Plan(self._resolved(trial).method, record.length, plan_seed, heldout=self.data.heldout is not None)
         return min(last[0].trained_examples / max(plan.counts().trained_examples, 1), 1.0)
+
+
+def finished_before(path: Path, *, in_stack: bool) -> Record | None:
+    """The record of a trial that has come to an end. What else is there is of no use to a run of another kind, by
+    itself or in a stack, and goes; of what is wrong with a record of its own kind the run tells."""
+    engine = None
+    with suppress(PreqError):
+        facts = read_facts(path)
+        engine = facts.get("environment", {}).get("engine")
+        if facts["status"] in OVER:
+            return load(path)
+    if (engine == STACK) != in_stack:
+        shutil.rmtree(path, ignore_errors=True)
+    return None
