@@ -16,10 +16,9 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, get_args, get_origin, get_type_hints
 
-from prequential.errors import PreqError, require_count, require_flag, require_number, unknown_name
+from prequential.errors import BOUNDS, PreqError, require_count, require_flag, require_number, unknown_name
 
 _KEY = "prequential"
-_BOUNDS = ("above", "at_least", "at_most", "below")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +69,8 @@ def setting(default: Any, **terms: Any) -> Any:
         ...
         prequential.errors.PreqError: every must be a whole number of at least 1, got 0
     """
-    bounds = {name: value for name, value in terms.items() if name in _BOUNDS}
-    others = {name: value for name, value in terms.items() if name not in _BOUNDS}
+    bounds = {name: value for name, value in terms.items() if name in BOUNDS}
+    others = {name: value for name, value in terms.items() if name not in BOUNDS}
     return field(default=default, metadata={_KEY: Terms(bounds=bounds, **others)})
 
 
@@ -151,11 +150,7 @@ def with_setting(kind: type, **wanted: str) -> tuple[str, ...]:
         >>> with_setting(ChunksFromScratch, role="passes")
         ('epochs',)
     """
-    return tuple(
-        each.name
-        for each in described(kind).values()
-        if all(getattr(each.terms, term) == value for term, value in wanted.items())
-    )
+    return tuple(name for name, each in described(kind).items() if wanted.items() <= vars(each.terms).items())
 
 
 def check_settings(settings: Any) -> None:
@@ -192,8 +187,8 @@ def settings_of(settings: object) -> dict[str, Any]:
         {'name': 'pareto', 'scale': 180.0}
     """
     name = getattr(settings, "name", None)
-    plain = {key: plain_value(value) for key, value in _attributes(settings).items()}
-    return {"name": name, **plain} if isinstance(name, str) else plain
+    named = {"name": name} if isinstance(name, str) else {}
+    return named | {key: plain_value(value) for key, value in _attributes(settings).items()}
 
 
 def _attributes(settings: object) -> dict[str, Any]:

@@ -226,7 +226,7 @@ def test_the_line_is_the_best_for_at_most_so_many_flops(places: list[tuple[int, 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ("", "preq pareto needs at least one directory of runs; name one, see preq pareto --help"),
+        ("", "preq pareto needs at least one run; name its directory, see preq pareto --help"),
         ("/nowhere/at/all", "/nowhere/at/all is no directory; name one that preq run or preq sweep wrote with --out"),
         ("/nowhere/at/all -o front.gif", "a picture is .png, .svg, .pdf, got 'front.gif'; end the name in one of them"),
         ("SWEEP --csv /proc/front.csv", "cannot write /proc/front.csv: "),

@@ -1,14 +1,20 @@
-"""The command `preq`: parse, call, print. No logic lives here."""
+"""The command `preq`: parse, call, print. No logic lives here.
+
+A command `x` is a function `main_x`. Its arguments are parsed as the class of flags that it takes; what it gives is the
+exit status, nothing being 0.
+"""
 
 import codecs
 import errno
 import importlib
+import inspect
 import io
 import os
 import sys
 import warnings
 from collections.abc import Callable
 from textwrap import fill
+from typing import Any
 
 from prequential import __version__
 from prequential.errors import PreqError, PreqWarning, unknown_name
@@ -32,6 +38,8 @@ COMMANDS = {
 
 _HOMES = {"encode": "code", "decode": "code", "models": "listing", "presets": "listing"}
 """The modules of commands that do not have one of their own name."""
+_OF_TWO_WORDS = ("data prepare", "sweep show")
+"""Commands beside the one that their first word is."""
 
 HELP = f"""preq {__version__}: the description length of labelled data under neural networks
 
@@ -48,7 +56,8 @@ start here:
   preq COMMAND --help                         every setting, with its default
 """
 
-PLAIN = {"−": "-", "–": "-", "·": "|", "±": "+-", "∞": "inf", "…": "...", "│": "|", "─": "-", "█": "#"}
+PLAIN = {"−": "-", "–": "-", "·": "|", "±": "+-", "∞": "inf", "…": "...", "│": "|", "─": "-"}
+PLAIN |= dict(zip("▁▂▃▄▅▆▇█", "__.-=+*#", strict=True))
 """What stands for letters of ours where they cannot be written."""
 EXIT_MISTAKE, EXIT_DIVERGED, EXIT_INTERRUPTED = 2, 3, 130
 
@@ -100,12 +109,16 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments[0] in ("-V", "--version", "version"):
         print(f"preq {__version__}")
         return 0
-    command, rest = arguments[0], arguments[1:]
-    if command not in COMMANDS:
-        raise unknown_name("command", command, COMMANDS)
-    module = importlib.import_module(f"prequential.cli.{_HOMES.get(command, command)}")
-    main_of_command: Callable[[list[str]], int] = getattr(module, f"main_{command}")
-    return main_of_command(rest)
+    first = arguments[0]
+    if first not in COMMANDS:
+        raise unknown_name("command", first, COMMANDS)
+    command = " ".join(arguments[:2]) if " ".join(arguments[:2]) in _OF_TWO_WORDS else first
+    module = importlib.import_module(f"prequential.cli.{_HOMES.get(first, first)}")
+    from prequential.cli.settings import parse_settings
+
+    work: Callable[[Any], int | None] = getattr(module, f"main_{command.replace(' ', '_')}")
+    kind: type = inspect.get_annotations(work)["flags"]
+    return work(parse_settings(kind, command, arguments[command.count(" ") + 1 :])) or 0
 
 
 def _spell_plainly() -> None:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import tyro
 
-from prequential.cli.job import JobFlags, job_from
-from prequential.cli.parse import JsonFlag, PathText, flag_group, parse
-from prequential.cli.settings import parse_settings
+from prequential.cli.job import JobFlags
+from prequential.cli.parse import JsonFlag, PathText, flag_group
 from prequential.cli.source import SourceFlags, reload
 from prequential.errors import PreqError
 from prequential.files import reading, write_atomically, writing
@@ -64,24 +63,21 @@ class Decode(DecodedFlags, OwnFlags):
     """Where to decode."""
 
 
-def main_encode(arguments: list[str]) -> int:
-    """Parse, encode, print."""
-    flags = parse_settings(Encode, "encode", arguments)
-    job, output = job_from(flags), _new_file(flags.output)
+def main_encode(flags: Encode) -> None:
+    """Encode, print."""
+    job, output = flags.job(), _new_file(flags.output)
     from prequential.cli.show import ProgressBar
     from prequential.runs.codec import encode
 
-    data = job.load()
-    with ProgressBar(job.method, len(data), plan_seed=flags.plan_seed) as bar:
-        content = encode(flags.model, data, **job.arguments(), listeners=[bar])
+    data = flags.load(flags.data, flags.length)
+    with ProgressBar(job["method"], len(data), plan_seed=flags.plan_seed) as bar:
+        content = encode(flags.model, data, **job, listeners=[bar])
     write_atomically(output, content)
     print_sizes(sizes_of(content, output), as_json=flags.json)
-    return 0
 
 
-def main_decode(arguments: list[str]) -> int:
-    """Parse, decode, write."""
-    flags = parse(Decode, "decode", arguments)
+def main_decode(flags: Decode) -> None:
+    """Decode, write."""
     output = _new_file(flags.output)
     if (flags.data is None) == (flags.inputs is None):
         raise PreqError("decoding needs the inputs; give either --data NAME or --inputs FILE.npy")
@@ -106,7 +102,6 @@ def main_decode(arguments: list[str]) -> int:
     np.save(buffer, labels, allow_pickle=False)
     write_atomically(output, buffer.getvalue())
     print(f"{len(labels):,} labels, verified: {output}")
-    return 0
 
 
 def _inputs(flags: Decode, header: dict[str, Any]) -> "LoadedSequence":

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from prequential.cli.parse import parse
+from prequential.cli.show import LiveLine, print_list
 from prequential.cli.source import PlaceFlags, SourceFlags
 from prequential.settings import setting
 
@@ -34,37 +32,26 @@ class Prepare(SourceFlags):
     """Take the first N examples of the ordered whole."""
 
 
-def main_data(arguments: list[str]) -> int:
-    """List, or prepare."""
-    if arguments[:1] == ["prepare"]:
-        return _prepare(arguments[1:])
-    flags = parse(List, "data", arguments)
+def main_data(flags: List) -> None:
+    """List."""
     from prequential.data.download import cache_directory
     from prequential.data.sources import SOURCES, user_directory
 
     directory = user_directory(flags.data_dir)
-    table = Table("data", "what it is", "where", box=None)
+    rows = []
     for source in SOURCES.values():
         if source.files is None:
-            table.add_row(f"{source.name}PATH", source.description, "your own", style="dim")
+            rows.append((f"{source.name}PATH", source.description, "your own"))
             continue
         size = sum(file.size for file in source.files.remote)
-        absent = (
-            f"not here; downloaded when needed ({size / 1e6:,.0f} MB)" if size else "not here; put it there yourself"
-        )
-        table.add_row(source.name, source.description, str(source.files.where(directory) or absent))
-    console = Console()
-    console.print(table)
-    named = f"{directory}, then " if directory else ""
-    console.print(
-        f"looked in {named}{cache_directory()} and the package; --data-dir or PREQ_DATA adds a directory", style="dim"
-    )
-    return 0
+        todo = f"downloaded when needed ({size / 1e6:,.0f} MB)" if size else "put it there yourself"
+        rows.append((source.name, source.description, str(source.files.where(directory) or f"not here; {todo}")))
+    looked = f"looked in {f'{directory}, then ' if directory else ''}{cache_directory()} and the package"
+    print_list(("data", "what it is", "where"), rows, f"{looked}; --data-dir or PREQ_DATA adds a directory")
 
 
-def _prepare(arguments: list[str]) -> int:
-    flags = parse(Prepare, "data prepare", arguments)
-    from prequential.cli.show import LiveLine
+def main_data_prepare(flags: Prepare) -> int:
+    """Write mapped files."""
     from prequential.data.prepare import prepare
     from prequential.data.sources import open_source
 

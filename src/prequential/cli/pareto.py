@@ -13,7 +13,7 @@ import tyro
 from rich.console import Console
 
 from prequential.catalogue import short_names
-from prequential.cli.parse import JsonFlag, PathText, Runs, parse
+from prequential.cli.parse import JsonFlag, PathText, Runs
 from prequential.errors import PreqError
 from prequential.report.names import main_settings, printable
 from prequential.report.picture import require_picture_path
@@ -40,11 +40,8 @@ class ParetoFlags(JsonFlag):
     """Write every run into this file, a row each."""
 
 
-def main_pareto(arguments: list[str]) -> int:
-    """Parse, gather, print, draw."""
-    flags = parse(ParetoFlags, "pareto", arguments)
-    if not flags.directories:
-        raise PreqError("preq pareto needs at least one directory of runs; name one, see preq pareto --help")
+def main_pareto(flags: ParetoFlags) -> None:
+    """Gather, print, draw."""
     if flags.output is not None:
         require_picture_path(Path(flags.output))
     front = Front.find(flags.directories, heldout=flags.heldout)
@@ -59,13 +56,11 @@ def main_pareto(arguments: list[str]) -> int:
         print(json.dumps(facts))
     else:
         print_fronts(front, heldout=flags.heldout)
-    told = sys.stderr if flags.json else sys.stdout
     if flags.csv is not None:
         flat = [{name: value for name, value in row.items() if name != "settings"} | row["settings"] for row in rows]
-        print(f"csv: {write_csv(flags.csv, flat)}", file=told)
+        flags.tell(f"csv: {write_csv(flags.csv, flat)}")
     if flags.output is not None:
-        print(f"picture: {plot_pareto(front, flags.output, heldout=flags.heldout)}", file=told)
-    return 0
+        flags.tell(f"picture: {plot_pareto(front, flags.output, heldout=flags.heldout)}")
 
 
 def print_fronts(front: Front, *, heldout: bool) -> None:

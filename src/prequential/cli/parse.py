@@ -106,21 +106,9 @@ class JsonFlag:
     json: bool = False
     """Print one JSON object and nothing else."""
 
-
-class _Held(io.TextIOWrapper):
-    """Text that is printed later, in the letters and colours that standard output can show."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO(), encoding=sys.stdout.encoding or "utf-8", errors="replace", write_through=True)
-        self._is_terminal = sys.stdout.isatty()
-
-    def isatty(self) -> bool:
-        return self._is_terminal
-
-    def text(self) -> str:
-        """What was written."""
-        self.seek(0)
-        return self.read()
+    def tell(self, line: str) -> None:
+        """Say something beside the result: on standard error, where standard output is for a program."""
+        print(line, file=sys.stderr if self.json else sys.stdout)
 
 
 def parse(
@@ -130,7 +118,8 @@ def parse(
 
     Of `generated` flags, which come by heading, the field `given` of the class gets those that were given.
     """
-    mistake, shown = io.StringIO(), _Held()
+    mistake = io.StringIO()
+    shown = io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding or "utf-8", "replace")  # drawn in letters that it has
     try:
         with contextlib.redirect_stderr(mistake), contextlib.redirect_stdout(shown):
             parsed: Any = tyro.cli(
@@ -142,7 +131,8 @@ def parse(
             )
     except SystemExit as stop:
         if not stop.code:
-            usage, _, rest = shown.text().partition("\n")
+            shown.seek(0)
+            usage, _, rest = shown.read().partition("\n")
             text = help_top(kind.__doc__ or "", width := shutil.get_terminal_size().columns)
             print(_fill(usage, width, later="  "), rest.replace(DESCRIPTION, text), sep="\n", end="", flush=True)
             raise
@@ -152,7 +142,10 @@ def parse(
         names = [name for those in generated.values() for name, *_ in those]
         asked = {name: values.pop(name) for name in names}
         values[GIVEN] = {name: value for name, value in asked.items() if value is not None and value is not False}
-    return kind(**values)
+    made = kind(**values)
+    if () in values.values():
+        raise PreqError(f"preq {command} needs at least one run; name its directory, see preq {command} --help")
+    return made
 
 
 def _grouped(kind: type, generated: Mapping[str, Sequence[Generated]]) -> type:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from prequential.cli import EXIT_DIVERGED
-from prequential.cli.job import JobFlags, job_from
+from prequential.cli.job import JobFlags
 from prequential.cli.parse import JsonFlag, PathText, flag_group
-from prequential.cli.settings import parse_settings
 from prequential.errors import PreqError, unknown_name
 from prequential.learn.execution import Execution
+from prequential.methods import Method
 from prequential.report.picture import require_picture_path
 from prequential.report.plots import plot_curve
 from prequential.runs.record import Record, require_no_run
@@ -53,16 +53,16 @@ class Run(JobFlags, RunMachineFlags, JsonFlag):
         return replace(super().execution, deterministic=self.deterministic, compiled=_compiled(self.compile))
 
 
-def main_run(arguments: list[str]) -> int:
-    """Parse, run, print."""
-    flags = parse_settings(Run, "run", arguments)
-    job = job_from(flags)
+def main_run(flags: Run) -> int:
+    """Run, print."""
+    job = flags.job()
+    method: Method = job["method"]
     if flags.resume and flags.out is None:
         raise PreqError("--resume needs the directory of the run; give --out")
     if flags.picture is not None:
         require_picture_path(Path(flags.picture))
-        if not job.method.prequential:
-            raise PreqError(f"{job.method.name} has no codelength to draw; leave --picture out")
+        if not method.prequential:
+            raise PreqError(f"{method.name} has no codelength to draw; leave --picture out")
     if flags.track is not None and flags.out is None:
         raise PreqError("--track needs a directory for what it logs and remembers; give --out")
     trackers = [track(name, flags.out or ".") for name in tracker_names(flags.track)]
@@ -72,14 +72,14 @@ def main_run(arguments: list[str]) -> int:
     from prequential.cli.show import ProgressBar, print_result
     from prequential.runs.run import Interrupted, run
 
-    data = job.load()
+    data = flags.load(flags.data, flags.length)
     signal_number = 0
-    with ProgressBar(job.method, len(data), plan_seed=flags.plan_seed) as bar:
+    with ProgressBar(method, len(data), plan_seed=flags.plan_seed) as bar:
         try:
             record = run(
                 flags.model,
                 data,
-                **job.arguments(),
+                **job,
                 out=flags.out,
                 name=flags.name,
                 resume=flags.resume,
@@ -93,8 +93,7 @@ def main_run(arguments: list[str]) -> int:
     else:
         print_result(record)
     if flags.picture is not None and len(record.nats):
-        path = plot_curve(record, flags.picture)
-        print(f"picture: {path}", file=sys.stderr if flags.json else sys.stdout)
+        flags.tell(f"picture: {plot_curve(record, flags.picture)}")
     return _status(record, signal_number)
 
 

@@ -2,11 +2,15 @@
 
 import math
 import sys
+from collections.abc import Iterable
+from datetime import timedelta
 from operator import itemgetter
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Column as TableColumn
+from rich.table import Table
 
 from prequential.methods import Method
 from prequential.plan import Plan
@@ -35,15 +39,11 @@ def columns_for(width: int, length: int) -> list[ProgressColumn]:
         ("{task.fields[rate]:>6} per label", 16),
         ("{task.fields[errors]:>6} errors", 13),
     ]
-    shown: list[ProgressColumn] = []
-    room = width - SECONDS_LEFT - LEAST_BAR
-    for text, size in parts:
-        if size + 1 > room:
-            break
-        room -= size + 1
-        shown.append(TextColumn(text))
-    bar = BarColumn(bar_width=min(LEAST_BAR + room, MOST_BAR))
-    return [bar, *shown, TimeRemainingColumn(), TextColumn("left")]
+    room = width - SECONDS_LEFT
+    while parts and sum(size + 1 for _, size in parts) > room - LEAST_BAR:
+        parts.pop()
+    bar = BarColumn(bar_width=min(room - sum(size + 1 for _, size in parts), MOST_BAR))
+    return [bar, *(TextColumn(text) for text, _ in parts), TimeRemainingColumn(), TextColumn("left")]
 
 
 class LiveLine(Progress):
@@ -75,6 +75,26 @@ class ProgressBar(LiveLine):
             rate=f"{progress.nats / progress.position:.4f}" if coded else "–",
             errors=f"{progress.errors:,}" if coded else "–",
         )
+
+
+def print_list(heads: Iterable[TableColumn | str], rows: Iterable[Iterable[str]], note: str) -> None:
+    """What there is, as a table, and below it what is to be known of it."""
+    console, table = Console(), Table(*heads, box=None)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print(note, style="dim")
+
+
+def duration(seconds: float) -> str:
+    """How long, in as few letters as say it.
+
+    Example:
+        >>> duration(65), duration(3_725), duration(200_000)
+        ('1:05', '1:02:05', '2d 7:33:20')
+    """
+    text = str(timedelta(seconds=round(seconds))).removeprefix("0:").removeprefix("0")
+    return text.replace(" days, ", "d ").replace(" day, ", "d ")
 
 
 def print_result(record: Record) -> None:

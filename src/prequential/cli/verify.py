@@ -10,7 +10,7 @@ import numpy as np
 import tyro
 
 from prequential.cli.code import OwnFlags, print_sizes, sizes_of
-from prequential.cli.parse import JsonFlag, flag_group, parse
+from prequential.cli.parse import JsonFlag, flag_group
 from prequential.cli.source import PlaceFlags, reload, source_arguments
 from prequential.errors import PreqError
 
@@ -28,9 +28,8 @@ class Verify(PlaceFlags, OwnFlags, JsonFlag):
     """The directory of a finished run."""
 
 
-def main_verify(arguments: list[str]) -> int:
-    """Parse, encode, decode elsewhere, compare."""
-    flags = parse(Verify, "verify", arguments)
+def main_verify(flags: Verify) -> None:
+    """Encode, decode elsewhere, compare."""
     from prequential.methods.rebuild import method_from_settings
     from prequential.presets import recipe_from_settings
     from prequential.runs.record import load as load_record
@@ -74,7 +73,6 @@ def main_verify(arguments: list[str]) -> int:
         raise PreqError(f"the labels decoded are not those of {flags.run}")
     sizes = sizes_of(content, None) | {"record_nats": record.codelength, "labels_identical": True}
     print_sizes(sizes, as_json=flags.json)
-    return 0
 
 
 def _as_recorded(record: "Record") -> "Execution":
