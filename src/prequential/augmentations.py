@@ -87,11 +87,8 @@ def require_augmentations(specs: Iterable[Any]) -> None:
 
 def _numbers(text: str, kind: _Kind) -> tuple[float, ...] | None:
     """The numbers in a text; None where they are not what the kind takes."""
-    parts = text.split(",")
-    if len(parts) != len(kind.bounds):
-        return None
-    form = r"\d{1,9}" if kind.whole else r"\d{1,9}(\.\d{1,9})?"
-    if not all(re.fullmatch(form, part, re.ASCII) for part in parts):
+    parts, form = text.split(","), r"\d{1,9}" if kind.whole else r"\d{1,9}(\.\d{1,9})?"
+    if len(parts) != len(kind.bounds) or not all(re.fullmatch(form, part, re.ASCII) for part in parts):
         return None
     numbers = tuple(int(part) if kind.whole else float(part) for part in parts)
     inside = all(low <= number <= high for number, (low, high) in zip(numbers, kind.bounds, strict=True))

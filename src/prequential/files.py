@@ -54,10 +54,9 @@ def write_atomically(path: Path, content: bytes) -> None:
                 os.fsync(file.fileno())
             temporary.replace(path)
             sync_directory(path.parent)
-        except OSError:
+        finally:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-            raise
 
 
 def sync_directory(path: Path) -> None:
@@ -152,9 +151,6 @@ class ArrayMemory:
         """Nothing to do."""
 
     def cut(self, length: int) -> None:
-        """Nothing to do."""
-
-    def close(self) -> None:
         """Nothing to do."""
 
 

@@ -112,8 +112,7 @@ def published(data: str, model: str, method: str) -> Published | None:
         4400.0
     """
     key = (data, model, method)
-    rows = [row for row in (*TABLE_1, *EARLIER) if (row.data, row.model, row.method) == key]
-    return rows[0] if rows else None
+    return next((row for row in (*TABLE_1, *EARLIER) if (row.data, row.model, row.method) == key), None)
 
 
 def other_figure(row: Published) -> float | None:
@@ -123,7 +122,5 @@ def other_figure(row: Published) -> float | None:
         >>> other_figure(published("cifar100", "vggpp", "mi-rs"))
         89100.0
     """
-    if row.source != PAPER or row.method != "mi-rs":
-        return None
-    found = [each.all for each in TABLE_2 if (each.data, each.model) == (row.data, row.model)]
-    return found[0] if found and found[0] != row.nats else None
+    key = (row.data, row.model) if row.source == PAPER and row.method == "mi-rs" else None
+    return next((each.all for each in TABLE_2 if (each.data, each.model) == key and each.all != row.nats), None)

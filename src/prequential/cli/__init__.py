@@ -109,16 +109,15 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments[0] in ("-V", "--version", "version"):
         print(f"preq {__version__}")
         return 0
-    first = arguments[0]
+    first, words = arguments[0], arguments[: 2 if " ".join(arguments[:2]) in _OF_TWO_WORDS else 1]
     if first not in COMMANDS:
         raise unknown_name("command", first, COMMANDS)
-    command = " ".join(arguments[:2]) if " ".join(arguments[:2]) in _OF_TWO_WORDS else first
     module = importlib.import_module(f"prequential.cli.{_HOMES.get(first, first)}")
     from prequential.cli.settings import parse_settings
 
-    work: Callable[[Any], int | None] = getattr(module, f"main_{command.replace(' ', '_')}")
+    work: Callable[[Any], int | None] = getattr(module, "_".join(["main", *words]))
     kind: type = inspect.get_annotations(work)["flags"]
-    return work(parse_settings(kind, command, arguments[command.count(" ") + 1 :])) or 0
+    return work(parse_settings(kind, " ".join(words), arguments[len(words) :])) or 0
 
 
 def _spell_plainly() -> None:
@@ -128,8 +127,5 @@ def _spell_plainly() -> None:
         sys.stdout.reconfigure(errors="plain")
 
 
-def _plain(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    letters = error.object[error.start : error.end]
-    return "".join(PLAIN.get(letter, "?") for letter in letters), error.end
+def _plain(error: Any) -> tuple[str, int]:
+    return "".join(PLAIN.get(letter, "?") for letter in error.object[error.start : error.end]), error.end

@@ -148,8 +148,6 @@ def print_sizes(sizes: dict[str, object], *, as_json: bool) -> None:
 
 def _new_file(name: str) -> Path:
     path = Path(name)
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise PreqError(f"{path} cannot be written; name a file in a directory that is there")
     if path.exists():
         raise PreqError(f"{path} is already there; choose another name or remove it")
     with writing(path):  # now, not after the work

@@ -47,10 +47,11 @@ def main_compare(flags: CompareFlags) -> None:
     require_count("--top", flags.top)
     runs = RunSet.find(flags.runs, Needs(prefix=flags.prefix), slimmer())
     comparison = compare(runs.records, prefix=flags.prefix)
+    written = None if flags.csv is None else write_csv(flags.csv, comparison.values())
     runs.warn()
     if flags.json:
         print(json.dumps(comparison.as_json(runs.left_out), allow_nan=False))
     else:
         comparison.print(Console(file=sys.stdout, highlight=False), flags.top)
-    if flags.csv is not None:
-        flags.tell(f"csv: {write_csv(flags.csv, comparison.values())}")
+    if written is not None:
+        flags.tell(f"csv: {written}")

@@ -68,16 +68,9 @@ class JobFlags(DataFlags, ModelFlags, SettingFlags, MachineFlags):
     def job(self) -> dict[str, Any]:
         """What `run` and `encode` take besides model and data, checked as far as that needs no data."""
         method, recipe = self.chosen(find_preset(self.preset, data_name(self.data, self.data_dir), self.model))
-        return {
-            "method": method,
-            "recipe": recipe,
-            "seed": self.seed,
-            "plan_seed": self.plan_seed,
-            "width": 1.0 if self.width is None else self.width,
-            "device": self.device,
-            "execution": self.execution,
-            "threads": self.num_threads,
-        }
+        same = {name: getattr(self, name) for name in ("seed", "plan_seed", "device", "execution")}
+        width = 1.0 if self.width is None else self.width
+        return same | {"method": method, "recipe": recipe, "width": width, "threads": self.num_threads}
 
 
 def data_name(data: str, data_dir: str | None) -> str:

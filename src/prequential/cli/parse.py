@@ -235,8 +235,6 @@ def one_line(box: str, command: str) -> str:
     sections = [section.strip() for section in text.split("\n") if section.strip()]
     message = sections[0].rstrip(".") if sections else "arguments not understood"
     message = re.sub(r"(?<=[A-Z]{2}) (?!-|[A-Z]{2}).*?\(required\)", "", message)  # what stands behind each name
-    hint = ";"
-    for section in sections[1:]:
-        if "erhaps you meant" in section and (flag := re.search(r"--[\w-]+", section)):
-            hint = f"; did you mean {flag.group()}?"
+    meant = re.search(r"erhaps you meant.*?(--[\w-]+)", " ".join(sections[1:]))
+    hint = f"; did you mean {meant[1]}?" if meant else ";"
     return f"{message[:1].lower()}{message[1:]}{hint} see preq {command} --help"

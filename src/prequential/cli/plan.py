@@ -123,17 +123,8 @@ def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) 
     from prequential.runs.session import make_session
 
     assert flags.model is not None
-    session = make_session(
-        flags.model,
-        data,
-        plan.method,
-        [recipe],
-        [0],
-        plan_seed=plan.seed,
-        width=flags.width,
-        device=flags.device,
-        execution=replace(flags.execution, compiled=False),
-    )
+    how = (plan.seed, flags.width, flags.device, replace(flags.execution, compiled=False))
+    session = make_session(flags.model, data, plan.method, [recipe], [0], *how)
     with num_threads(find_num_threads(flags.num_threads, session.learner)):
         found = estimate(plan, session.learner)
     flops: dict[str, Any] = found.flops or {"code": None, "heldout": 0.0}

@@ -18,6 +18,8 @@ from prequential.runs.record import Record, require_no_run
 from prequential.settings import setting
 from prequential.trackers import track, tracker_names
 
+COMPILED = {"auto": None, "yes": True, "no": False}
+
 
 @flag_group("machine")
 class RunMachineFlags:
@@ -50,7 +52,10 @@ class Run(JobFlags, RunMachineFlags, JsonFlag):
     @property
     def execution(self) -> Execution:
         """With what a single run can ask for."""
-        return replace(super().execution, deterministic=self.deterministic, compiled=_compiled(self.compile))
+        word = self.compile or "auto"
+        if word not in COMPILED:
+            raise unknown_name("--compile", word, COMPILED)
+        return replace(super().execution, deterministic=self.deterministic, compiled=COMPILED[word])
 
 
 def main_run(flags: Run) -> int:
@@ -73,19 +78,11 @@ def main_run(flags: Run) -> int:
     from prequential.runs.run import Interrupted, run
 
     data = flags.load(flags.data, flags.length)
+    kept = {name: getattr(flags, name) for name in ("out", "name", "resume", "checkpoint_seconds")}
     signal_number = 0
     with ProgressBar(method, len(data), plan_seed=flags.plan_seed) as bar:
         try:
-            record = run(
-                flags.model,
-                data,
-                **job,
-                out=flags.out,
-                name=flags.name,
-                resume=flags.resume,
-                checkpoint_seconds=flags.checkpoint_seconds,
-                listeners=[bar, *trackers],
-            )
+            record = run(flags.model, data, **job, **kept, listeners=[bar, *trackers])
         except Interrupted as interrupted:
             record, signal_number = interrupted.record, interrupted.signal_number
     if flags.json:
@@ -97,13 +94,6 @@ def main_run(flags: Run) -> int:
     return _status(record, signal_number)
 
 
-def _compiled(word: str | None) -> bool | None:
-    choices = {None: None, "auto": None, "yes": True, "no": False}
-    if word not in choices:
-        raise unknown_name("--compile", str(word), ("auto", "yes", "no"))
-    return choices[word]
-
-
 def _status(record: Record, signal_number: int) -> int:
     kept = f"; the record is in {record.path}" if record.path else ""
     if record.status == "stopped":
@@ -111,16 +101,10 @@ def _status(record: Record, signal_number: int) -> int:
         print(f"preq: stopped at label {len(record.nats)} of {record.length}{kept}{again}", file=sys.stderr)
         return 128 + signal_number
     if record.status == "diverged":
-        print(
-            f"preq: diverged: {_divergence(record)}{kept}; "
-            f"try a smaller --lr (now {record.recipe['learning_rate']:g}) or a larger --eps",
-            file=sys.stderr,
-        )
+        reason = "the weights are no numbers any more"
+        if len(record.nats) and not math.isfinite(record.nats[-1]):
+            reason = f"the label at position {len(record.nats) - 1} has no finite codelength"
+        todo = f"try a smaller --lr (now {record.recipe['learning_rate']:g}) or a larger --eps"
+        print(f"preq: diverged: {reason}{kept}; {todo}", file=sys.stderr)
         return EXIT_DIVERGED
     return 0
-
-
-def _divergence(record: Record) -> str:
-    if len(record.nats) and not math.isfinite(record.nats[-1]):
-        return f"the label at position {len(record.nats) - 1} has no finite codelength"
-    return "the weights are no numbers any more"

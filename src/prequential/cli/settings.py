@@ -95,7 +95,7 @@ def _hint(default: Any) -> str:
 def given_settings(given: Mapping[str, Any], owner: Any, flags: Flags) -> dict[str, Any]:
     """What the flags that were given mean for a class; one that it does not have is a mistake."""
     settings: dict[str, Any] = {}
-    parts: dict[str, dict[str, Any]] = {}
+    parts: dict[str, dict[str, Any]] = defaultdict(dict)
     for name, value in given.items():
         if name not in flags:
             continue
@@ -103,14 +103,11 @@ def given_settings(given: Mapping[str, Any], owner: Any, flags: Flags) -> dict[s
             belongs = ", ".join(home.name for home in flags[name].values())
             raise PreqError(f"--{name.replace('_', '-')} has no meaning for {owner.name}; it belongs to {belongs}")
         if home.parameter:
-            parts.setdefault(home.setting.name, {})[home.parameter] = value
+            parts[home.setting.name][home.parameter] = value
         else:
             settings[home.setting.name] = not home.setting.default if home.setting.kind is bool else value
-    for name, arguments in parts.items():
-        make = described(owner)[name].terms.make
-        assert make is not None
-        settings[name] = make(**arguments)
-    return settings
+    made = {name: (described(owner)[name].terms.make or dict)(**arguments) for name, arguments in parts.items()}
+    return settings | made
 
 
 @flag_group("method")
@@ -150,7 +147,9 @@ def parse_settings(kind: type[Parsed], command: str, arguments: list[str]) -> Pa
     name one, and of the recipe."""
     if not issubclass(kind, SettingFlags):
         return parse(kind, command, arguments)
-    method = _asked(arguments)
+    asked = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    asked.add_argument("--method", nargs="?")
+    method: str | None = asked.parse_known_args(arguments)[0].method
     owners = {"method": _kinds(method), "training": (Recipe,)}
     flags = {group: setting_flags(*kinds) for group, kinds in owners.items()}
     for name in (*flags["training"], *(each.name for each in fields(kind))):
@@ -164,10 +163,3 @@ def parse_settings(kind: type[Parsed], command: str, arguments: list[str]) -> Pa
         for group, those in flags.items()
     }
     return parse(kind, command, arguments, generated)
-
-
-def _asked(arguments: list[str]) -> str | None:
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--method", nargs="?")
-    method: str | None = parser.parse_known_args(arguments)[0].method
-    return method

@@ -16,7 +16,7 @@ from prequential.methods import Method
 from prequential.plan import Plan
 from prequential.reference import Published, other_figure, published
 from prequential.report.table import Column, print_table, say
-from prequential.report.text import counted
+from prequential.report.text import counted, number
 from prequential.runs.progress import Progress as RunProgress
 from prequential.runs.record import Record
 
@@ -66,15 +66,11 @@ class ProgressBar(LiveLine):
         self._run = self.add_task("run", total=whole, position="", nats="–", rate="–", errors="–")
 
     def __call__(self, progress: RunProgress) -> None:
-        coded = progress.position > 0
-        self.update(
-            self._run,
-            completed=progress.trained_examples,
-            position=f"{progress.position:,}/{progress.length:,}",
-            nats=f"{progress.nats:,.0f}" if coded else "–",
-            rate=f"{progress.nats / progress.position:.4f}" if coded else "–",
-            errors=f"{progress.errors:,}" if coded else "–",
-        )
+        told: dict[str, Any] = {"position": f"{progress.position:,}/{progress.length:,}"}
+        if progress.position:
+            told |= {"nats": f"{progress.nats:,.0f}", "rate": f"{progress.nats / progress.position:.4f}"}
+            told["errors"] = f"{progress.errors:,}"
+        self.update(self._run, completed=progress.trained_examples, **told)
 
 
 def print_list(heads: Iterable[TableColumn | str], rows: Iterable[Iterable[str]], note: str) -> None:
@@ -121,22 +117,17 @@ def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
     their_bits = their.nats / math.log(2) / their.length if their.nats else None
     return [
         ("labels", f"{len(record.nats) if record.prequential else record.length:,}", f"{their.length:,}"),
-        ("codelength, nats", _number(record.codelength, ",.0f"), _number(their.nats, ",.0f")),
-        ("bits per label", _number(record.bits_per_label, ".4f"), _number(their_bits, ".4f")),
-        ("errors", _number(record.errors, ",d"), _number(their.errors, ",d")),
-        ("held-out loss, nats", _number(loss, ".4f"), _number(their.heldout_loss, ".2f")),
-        ("held-out error", _number(error, ".2%"), _number(their.heldout_error, ".1%")),
-        ("FLOPs", _number(flops.get("code"), ".2g"), _number(their.flops, ".2g")),
-        ("seconds", _number(record.seconds, ",.1f"), "–"),
+        ("codelength, nats", number(record.codelength, ",.0f"), number(their.nats, ",.0f")),
+        ("bits per label", number(record.bits_per_label, ".4f"), number(their_bits, ".4f")),
+        ("errors", number(record.errors, ",d"), number(their.errors, ",d")),
+        ("held-out loss, nats", number(loss, ".4f"), number(their.heldout_loss, ".2f")),
+        ("held-out error", number(error, ".2%"), number(their.heldout_error, ".1%")),
+        ("FLOPs", number(flops.get("code"), ".2g"), number(their.flops, ".2g")),
+        ("seconds", number(record.seconds, ",.1f"), "–"),
         ("device", _device(record), "–"),
     ]
 
 
 def _device(record: Record) -> Any:
-    environment = record.environment
-    device, threads = environment["device"], environment["threads"]
-    return f"{device}, {counted(threads, 'thread')}" if device == "cpu" else environment["device_name"]
-
-
-def _number(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
+    made = record.environment
+    return f"cpu, {counted(made['threads'], 'thread')}" if made["device"] == "cpu" else made["device_name"]

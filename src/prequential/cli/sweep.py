@@ -4,7 +4,7 @@ import json
 import math
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import tyro
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
@@ -17,9 +17,6 @@ from prequential.errors import PreqError, require_count
 from prequential.methods import Method
 from prequential.settings import setting
 from prequential.trackers import tracker_names
-
-if TYPE_CHECKING:
-    from prequential.sweeps import SweepProgress
 
 
 @flag_group("output")
@@ -176,7 +173,7 @@ class _Bar(LiveLine):
         super().__init__(BarColumn(bar_width=24), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
         self._sweep = self.add_task("sweep", total=None, said="")
 
-    def __call__(self, progress: "SweepProgress") -> None:
+    def __call__(self, progress: Any) -> None:
         self.done = progress.done
         best = "" if progress.best is None or math.isinf(progress.best) else f"  best {progress.best:,.1f} nats"
         said = f"{progress.done}/{progress.trials} trials{best}"

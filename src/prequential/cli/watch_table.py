@@ -20,6 +20,8 @@ from prequential.runs.live import DIED
 COLOURS = {"running": "cyan", "finished": "green", "pruned": "yellow", "stopped": "yellow"}
 LEVELS = "▁▂▃▄▅▆▇█"
 BAR_SIZE = 6
+GAP = 2
+"""Between two columns."""
 NAME_WIDTH = 10
 """The least room a name is given."""
 OPTIONAL = ("recent", "rate", "errors", "/label")
@@ -75,39 +77,36 @@ def _table(rows: Sequence[Row], num_runs: int, width: int) -> Table:
     cells = {column.head: [column.cell(row) for row in rows] for column in COLUMNS}
     heads = [head for head in cells if any(cells[head]) and not (head == "regret" and num_runs == 1)]
     widths = {head: max(len(head), *map(cell_len, cells[head])) for head in heads}
-    gap = _fit(widths, width)
-    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="dim")
+    _fit(widths, width)
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
     for head, size in widths.items():
         justify: Any = "left" if head in ("run", "status", "recent") else "right"
         table.add_column(head, justify=justify, width=size, no_wrap=True)
     for place, row in enumerate(rows):
         style = {"status": COLOURS.get(row.status, "red"), "regret": "bold" if row.regret == 0 else ""}
-        texts = (_shortened(cells[head][place], widths[head]) for head in widths)
-        table.add_row(*(Text(text, style=style.get(head, "")) for text, head in zip(texts, widths, strict=True)))
+        texts = {head: _shortened(cells[head][place], size) for head, size in widths.items()}
+        table.add_row(*(Text(text, style=style.get(head, "")) for head, text in texts.items()))
     return table
 
 
-def _fit(widths: dict[str, int], width: int) -> int:
-    """Make columns fit: without some, closer together, with shorter names. Gives the gap between two columns.
+def _fit(widths: dict[str, int], width: int) -> None:
+    """Make columns fit: without some, then with shorter names.
 
     Example:
         >>> widths = {"run": 40, "nats": 7, "recent": 8}
-        >>> _fit(widths, 24), widths
-        (2, {'run': 15, 'nats': 7})
+        >>> _fit(widths, 24)
+        >>> widths
+        {'run': 15, 'nats': 7}
     """
 
-    def room(gap: int) -> int:
-        """What is left for names, beyond what they need at least."""
-        others = sum(size for head, size in widths.items() if head != "run")
-        return width - others - gap * (len(widths) - 1) - min(widths["run"], NAME_WIDTH)
+    def left() -> int:
+        """What the other columns leave for names."""
+        return width - sum(GAP + size for head, size in widths.items() if head != "run")
 
-    gap = 2
     for head in OPTIONAL:
-        if room(gap) < 0:
+        if left() < min(widths["run"], NAME_WIDTH):
             widths.pop(head, None)
-            gap = 1 if room(gap) < 0 else gap
-    widths["run"] = min(widths["run"], NAME_WIDTH) + max(0, min(room(gap), widths["run"] - NAME_WIDTH))
-    return gap
+    widths["run"] = min(widths["run"], max(NAME_WIDTH, left()))
 
 
 def _shortened(text: str, width: int) -> str:
