@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from prequential.errors import PreqError, unknown_name
+from prequential.errors import PreqError, require_known
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,7 @@ def parse_augmentation(spec: Any) -> tuple[str, tuple[float, ...]]:
     if not isinstance(spec, str):
         raise PreqError(f"an augmentation must be a name such as 'flip' or 'shift:2', got {spec!r}")
     name, colon, text = spec.partition(":")
-    if name not in _KINDS:
-        raise unknown_name("augmentation", name, AUGMENTATIONS)
+    require_known("augmentation", name, AUGMENTATIONS)
     kind = _KINDS[name]
     numbers = _numbers(text, kind) if colon else kind.defaults
     if numbers is None:

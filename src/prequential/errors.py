@@ -30,6 +30,12 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> PreqError:
     return PreqError(f"unknown {kind} '{name}'; {hint}known: {', '.join(names)}")
 
 
+def require_known(kind: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that is not in a list."""
+    if name not in known:
+        raise unknown_name(kind, name, known)
+
+
 def in_one_line(error: BaseException) -> str:
     """An error of other people's code, for a sentence of ours.
 

@@ -16,7 +16,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, get_args, get_origin, get_type_hints
 
-from prequential.errors import BOUNDS, PreqError, require_count, require_flag, require_number, unknown_name
+from prequential.errors import BOUNDS, PreqError, require_count, require_flag, require_known, require_number
 
 _KEY = "prequential"
 
@@ -69,9 +69,8 @@ def setting(default: Any, **terms: Any) -> Any:
         ...
         prequential.errors.PreqError: every must be a whole number of at least 1, got 0
     """
-    bounds = {name: value for name, value in terms.items() if name in BOUNDS}
-    others = {name: value for name, value in terms.items() if name not in BOUNDS}
-    return field(default=default, metadata={_KEY: Terms(bounds=bounds, **others)})
+    bounds = {name: terms.pop(name) for name in BOUNDS if name in terms}
+    return field(default=default, metadata={_KEY: Terms(bounds=bounds, **terms)})
 
 
 @dataclass(frozen=True)
@@ -168,8 +167,8 @@ def check_settings(settings: Any) -> None:
             require_count(each.name, value, **({"at_least": -sys.maxsize} | dict(each.terms.bounds)))
         elif each.kind is float:
             require_number(each.name, value, **each.terms.bounds)
-        elif each.terms.choices and value not in each.terms.choices:
-            raise unknown_name(each.terms.called or each.name, value, each.terms.choices)
+        elif each.terms.choices:
+            require_known(each.terms.called or each.name, value, each.terms.choices)
         if each.terms.check is not None:
             each.terms.check(value)
         if get_origin(each.kind) is tuple:

@@ -17,7 +17,7 @@ from textwrap import fill
 from typing import Any
 
 from prequential import __version__
-from prequential.errors import PreqError, PreqWarning, unknown_name
+from prequential.errors import PreqError, PreqWarning, require_known
 
 COMMANDS = {
     "run": "learn a sequence and print its description length",
@@ -83,14 +83,12 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("preq: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
-        if error.errno != errno.ENOSPC or error.filename is not None:
+        is_full = error.errno == errno.ENOSPC and error.filename is None
+        if not is_full and not isinstance(error, BrokenPipeError):
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _mistake(f"standard output cannot be written: {error.strerror}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be written goes nowhere
+        return _mistake(f"standard output cannot be written: {error.strerror}") if is_full else 0
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
@@ -110,8 +108,7 @@ def _dispatch(arguments: list[str]) -> int:
         print(f"preq {__version__}")
         return 0
     first, words = arguments[0], arguments[: 2 if " ".join(arguments[:2]) in _OF_TWO_WORDS else 1]
-    if first not in COMMANDS:
-        raise unknown_name("command", first, COMMANDS)
+    require_known("command", first, COMMANDS)
     module = importlib.import_module(f"prequential.cli.{_HOMES.get(first, first)}")
     from prequential.cli.settings import parse_settings
 

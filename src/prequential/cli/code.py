@@ -1,7 +1,7 @@
 """`preq encode` and `preq decode`: a length that is the size of a file."""
 
 import io
-import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,7 +73,8 @@ def main_encode(flags: Encode) -> None:
     with ProgressBar(job["method"], len(data), plan_seed=flags.plan_seed) as bar:
         content = encode(flags.model, data, **job, listeners=[bar])
     write_atomically(output, content)
-    print_sizes(sizes_of(content, output), as_json=flags.json)
+    sizes = sizes_of(content, output)
+    flags.result(lambda: sizes, partial(print_sizes, sizes))
 
 
 def main_decode(flags: Decode) -> None:
@@ -133,11 +134,8 @@ def sizes_of(content: bytes, output: Path | None) -> dict[str, object]:
     }
 
 
-def print_sizes(sizes: dict[str, object], *, as_json: bool) -> None:
-    """For a person, or for a program."""
-    if as_json:
-        print(json.dumps(sizes))
-        return
+def print_sizes(sizes: dict[str, object]) -> None:
+    """For a person."""
     print(f"codelength  {sizes['codelength_bits']:>12,.0f} bits  ({sizes['codelength_nats']:,.1f} nats)")
     print(f"bitstream   {sizes['payload_bits']:>12,} bits  (+ {sizes['header_bits']:,} bits of header)")
     if "labels_identical" in sizes:

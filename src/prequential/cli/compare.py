@@ -1,8 +1,8 @@
 """`preq compare RUN…`: which run explains the data best, by how much, and how sure one may be."""
 
-import json
 import sys
 from dataclasses import dataclass
+from functools import partial
 
 from rich.console import Console
 
@@ -49,9 +49,7 @@ def main_compare(flags: CompareFlags) -> None:
     comparison = compare(runs.records, prefix=flags.prefix)
     written = None if flags.csv is None else write_csv(flags.csv, comparison.values())
     runs.warn()
-    if flags.json:
-        print(json.dumps(comparison.as_json(runs.left_out), allow_nan=False))
-    else:
-        comparison.print(Console(file=sys.stdout, highlight=False), flags.top)
+    console = Console(file=sys.stdout, highlight=False)
+    flags.result(partial(comparison.as_json, runs.left_out), partial(comparison.print, console, flags.top))
     if written is not None:
         flags.tell(f"csv: {written}")

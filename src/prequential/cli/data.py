@@ -1,6 +1,5 @@
 """`preq data`: what is known and what is there. `preq data prepare`: write it into mapped files."""
 
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +49,7 @@ def main_data(flags: List) -> None:
     print_list(("data", "what it is", "where"), rows, f"{looked}; --data-dir or PREQ_DATA adds a directory")
 
 
-def main_data_prepare(flags: Prepare) -> int:
+def main_data_prepare(flags: Prepare) -> None:
     """Write mapped files."""
     from prequential.data.prepare import prepare
     from prequential.data.sources import open_source
@@ -68,15 +67,10 @@ def main_data_prepare(flags: Prepare) -> int:
             broken = f"  {skipped:,} broken" if skipped else ""
             bar.update(task, completed=done, total=total, said=f"{done:,}/{total:,}{broken}")
 
-        try:
-            prepared = prepare(data, flags.to, skip_broken=flags.skip_broken, listener=show)
-        except KeyboardInterrupt:
-            print(f"preq: stopped; the same command goes on in {flags.to}", file=sys.stderr)
-            return 130
+        prepared = prepare(data, flags.to, skip_broken=flags.skip_broken, listener=show)
     size = sum(file.stat().st_size for file in Path(flags.to).rglob("*.npy"))
     skipped = f", {prepared.index.skipped:,} broken ones left out" if prepared.index.skipped else ""
     print(f"{len(prepared):,} examples{skipped}, {size / 1e6:,.0f} MB in {time.monotonic() - begin:,.1f} s")
     print(f"read it with prepared:{flags.to}")
     if data.training_view:
         print("training then sees whole images; --augment resized-crop makes it see random parts of them")
-    return 0

@@ -1,11 +1,11 @@
 """`preq pareto DIR…`: what runs reached for what they cost."""
 
-import json
 import math
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -49,13 +49,9 @@ def main_pareto(flags: ParetoFlags) -> None:
         raise PreqError("--heldout: none of these runs was evaluated on held-out data; leave the flag out")
     for note in filter(None, [*front.runs.notes, front.told]):
         print(f"preq: note: {note}", file=sys.stderr)
-    rows = front.values()
-    if flags.json:
-        first = front.runs.records[0]
-        facts = {"data": first.data["name"], "length": first.length, "runs": rows, "left_out": front.runs.left_out}
-        print(json.dumps(facts))
-    else:
-        print_fronts(front, heldout=flags.heldout)
+    rows, first = front.values(), front.runs.records[0]
+    facts = {"data": first.data["name"], "length": first.length, "runs": rows, "left_out": front.runs.left_out}
+    flags.result(lambda: facts, partial(print_fronts, front, heldout=flags.heldout))
     if flags.csv is not None:
         flat = [{name: value for name, value in row.items() if name != "settings"} | row["settings"] for row in rows]
         flags.tell(f"csv: {write_csv(flags.csv, flat)}")

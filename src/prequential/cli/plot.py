@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from prequential.cli.parse import PathText, Runs
-from prequential.errors import PreqError, unknown_name
+from prequential.errors import PreqError, require_known
 from prequential.report.plots import KINDS, plot
 from prequential.report.plots.draw import USED_BY
 from prequential.settings import setting
@@ -49,8 +49,7 @@ class PlotFlags:
     def __post_init__(self) -> None:
         if not self.kind:
             raise PreqError(f"preq plot needs a kind of picture: {', '.join(KINDS)}; see preq plot --help")
-        if self.kind not in KINDS:
-            raise unknown_name("kind of picture", self.kind, KINDS)
+        require_known("kind of picture", self.kind, KINDS)
         if self.output is None and self.runs:
             raise PreqError(f"preq plot needs a file for the picture; add -o {self.kind}.png (or .svg, .pdf)")
 

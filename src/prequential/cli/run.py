@@ -1,15 +1,15 @@
 """`preq run DATA MODEL`."""
 
-import json
 import math
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import JobFlags
 from prequential.cli.parse import JsonFlag, PathText, flag_group
-from prequential.errors import PreqError, unknown_name
+from prequential.errors import PreqError, require_known
 from prequential.learn.execution import Execution
 from prequential.methods import Method
 from prequential.report.picture import require_picture_path
@@ -53,8 +53,7 @@ class Run(JobFlags, RunMachineFlags, JsonFlag):
     def execution(self) -> Execution:
         """With what a single run can ask for."""
         word = self.compile or "auto"
-        if word not in COMPILED:
-            raise unknown_name("--compile", word, COMPILED)
+        require_known("--compile", word, COMPILED)
         return replace(super().execution, deterministic=self.deterministic, compiled=COMPILED[word])
 
 
@@ -64,12 +63,12 @@ def main_run(flags: Run) -> int:
     method: Method = job["method"]
     if flags.resume and flags.out is None:
         raise PreqError("--resume needs the directory of the run; give --out")
+    if flags.track is not None and flags.out is None:
+        raise PreqError("--track needs a directory for what it logs and remembers; give --out")
     if flags.picture is not None:
         require_picture_path(Path(flags.picture))
         if not method.prequential:
             raise PreqError(f"{method.name} has no codelength to draw; leave --picture out")
-    if flags.track is not None and flags.out is None:
-        raise PreqError("--track needs a directory for what it logs and remembers; give --out")
     trackers = [track(name, flags.out or ".") for name in tracker_names(flags.track)]
     if flags.out is not None and not flags.resume:
         require_no_run(Path(flags.out))
@@ -85,10 +84,7 @@ def main_run(flags: Run) -> int:
             record = run(flags.model, data, **job, **kept, listeners=[bar, *trackers])
         except Interrupted as interrupted:
             record, signal_number = interrupted.record, interrupted.signal_number
-    if flags.json:
-        print(json.dumps(record.summary()))
-    else:
-        print_result(record)
+    flags.result(record.summary, partial(print_result, record))
     if flags.picture is not None and len(record.nats):
         flags.tell(f"picture: {plot_curve(record, flags.picture)}")
     return _status(record, signal_number)

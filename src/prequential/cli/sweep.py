@@ -1,10 +1,9 @@
 """`preq sweep DATA MODEL`, and `preq sweep show DIR`."""
 
-import json
 import math
 import sys
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
@@ -17,6 +16,9 @@ from prequential.errors import PreqError, require_count
 from prequential.methods import Method
 from prequential.settings import setting
 from prequential.trackers import tracker_names
+
+if TYPE_CHECKING:
+    from prequential.sweeps import SweepProgress
 
 
 @flag_group("output")
@@ -96,6 +98,7 @@ def main_sweep(flags: Sweep) -> int:
     require_count("--top", flags.top)
     if not flags.threads.isdecimal():
         raise PreqError(f"--threads of a sweep must be a whole number, got '{flags.threads}'")
+    from prequential.cli.sweep_table import print_summary
     from prequential.sweeps import SweepInterrupted, sweep
     from prequential.sweeps.trials import Loader
 
@@ -109,25 +112,18 @@ def main_sweep(flags: Sweep) -> int:
             again = "the same command with --resume goes on"
             print(f"preq: stopped after {bar.done} of {flags.trials} trials; {again}", file=sys.stderr)
             return 128 + stopped.signal_number
-    _print(summary, flags.top, flags.json)
+    flags.result(partial(summary.as_json, flags.top), partial(print_summary, summary, flags.top))
     return 0 if summary.best is not None else EXIT_DIVERGED
 
 
 def main_sweep_show(flags: Show) -> None:
     """Tell of a sweep again."""
     require_count("--top", flags.top)
+    from prequential.cli.sweep_table import print_summary
     from prequential.sweeps import summarise
 
-    _print(summarise(flags.directory, flags.storage), flags.top, flags.json)
-
-
-def _print(summary: Any, top: int, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(summary.as_json(top)))
-        return
-    from prequential.cli.sweep_table import print_summary
-
-    print_summary(summary, top)
+    summary = summarise(flags.directory, flags.storage)
+    flags.result(partial(summary.as_json, flags.top), partial(print_summary, summary, flags.top))
 
 
 def _arguments(flags: Sweep, method: Method) -> dict[str, Any]:
@@ -173,7 +169,7 @@ class _Bar(LiveLine):
         super().__init__(BarColumn(bar_width=24), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
         self._sweep = self.add_task("sweep", total=None, said="")
 
-    def __call__(self, progress: Any) -> None:
+    def __call__(self, progress: "SweepProgress") -> None:
         self.done = progress.done
         best = "" if progress.best is None or math.isinf(progress.best) else f"  best {progress.best:,.1f} nats"
         said = f"{progress.done}/{progress.trials} trials{best}"

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,7 +63,7 @@ def main_verify(flags: Verify) -> None:
     if not np.array_equal(labels, record.labels):
         raise PreqError(f"the labels decoded are not those of {flags.run}")
     sizes = sizes_of(content, None) | {"record_nats": record.codelength, "labels_identical": True}
-    print_sizes(sizes, as_json=flags.json)
+    flags.result(lambda: sizes, partial(print_sizes, sizes))
 
 
 def _as_recorded(record: Record) -> Execution:

@@ -54,8 +54,7 @@ def _title(row: Row) -> str:
 def _notes(snapshot: Snapshot) -> list[str]:
     notes = []
     for status in RESUMABLE:
-        names = [name for name, row in snapshot.rows if row.status == status]
-        if names:
+        if names := [name for name, row in snapshot.rows if row.status == status]:
             notes.append(f"{status}, resumable: {listed(names)}; the same command with --resume goes on")
     for name, reason in list(snapshot.unreadable.items())[:NAMED]:
         notes.append(f"unreadable: {name}: {reason}")

@@ -4,7 +4,7 @@ for."""
 from collections.abc import Sequence
 from pathlib import Path
 
-from prequential.errors import PreqError, in_one_line, unknown_name
+from prequential.errors import PreqError, in_one_line, require_known
 from prequential.trackers.backends import BACKENDS
 from prequential.trackers.tracker import Tracker
 
@@ -47,8 +47,7 @@ def tracker_names(text: str | Sequence[str] | None) -> tuple[str, ...]:
     parts = [] if text is None else text.split(",") if isinstance(text, str) else list(text)
     names = tuple(dict.fromkeys(part.strip() for part in parts))
     for name in names:
-        if name not in BACKENDS:
-            raise unknown_name("tracker", name, BACKENDS)
+        require_known("tracker", name, BACKENDS)
     return names
 
 

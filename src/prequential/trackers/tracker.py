@@ -64,9 +64,18 @@ class Tracker:
             return
         step, is_last = progress.position - self._before[0], progress.position == progress.length
         is_due = step >= progress.length / MOST_ENTRIES and progress.seconds >= self._next_seconds
-        if is_due or is_last:
-            self._next_seconds = progress.seconds + self._backend.seconds_between_entries
-            self._log(progress)
+        if not (is_due or is_last):
+            return
+        self._next_seconds = progress.seconds + self._backend.seconds_between_entries
+        figures = {
+            "codelength_nats": progress.nats,
+            "nats_per_label": (progress.nats - self._before[1]) / max(step, 1),
+            "errors": progress.errors,
+            "temperature": progress.temperature,
+        }
+        self._before, self._logged = (progress.position, progress.nats), progress.position
+        self._try(self._write_state)  # first, so that a crash loses one entry rather than logging it twice
+        self._try(self._backend.log, progress.position, _numbers(figures))
 
     def end(self, record: Record) -> None:
         """Note hyperparameters and results. The log of a run that can go on is left so that it can go on too."""
@@ -75,18 +84,6 @@ class Tracker:
         if is_over:
             self._run = ""  # what comes into this directory next is another log
             self._try(self._write_state)
-
-    def _log(self, progress: Progress) -> None:
-        position, nats = self._before
-        figures = {
-            "codelength_nats": progress.nats,
-            "nats_per_label": (progress.nats - nats) / max(progress.position - position, 1),
-            "errors": progress.errors,
-            "temperature": progress.temperature,
-        }
-        self._before, self._logged = (progress.position, progress.nats), progress.position
-        self._try(self._write_state)  # first, so that a crash loses one entry rather than logging it twice
-        self._try(self._backend.log, progress.position, _numbers(figures))
 
     def _try(self, action: Callable[..., Any], *arguments: object) -> Any:
         """What the action gives; None once a tracker has failed, in whatever way: the run goes on."""
