@@ -56,10 +56,8 @@ def _notes(snapshot: Snapshot) -> list[str]:
     for status in RESUMABLE:
         if names := [name for name, row in snapshot.rows if row.status == status]:
             notes.append(f"{status}, resumable: {listed(names)}; the same command with --resume goes on")
-    for name, reason in list(snapshot.unreadable.items())[:NAMED]:
-        notes.append(f"unreadable: {name}: {reason}")
-    if len(snapshot.unreadable) > NAMED:
-        notes.append(f"unreadable: {len(snapshot.unreadable) - NAMED:,} more")
+    broken = [f"unreadable: {name}: {reason}" for name, reason in snapshot.unreadable.items()]
+    notes += broken[:NAMED] + [f"unreadable: {len(broken) - NAMED:,} more"] * (len(broken) > NAMED)
     if snapshot.locked:
         places = "a directory" if snapshot.locked == 1 else f"{snapshot.locked:,} directories"
         notes.append(f"at work in {places} without a record yet: a sweep, a stack, or a run that begins")
