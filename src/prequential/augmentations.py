@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from prequential.errors import PreqError, unknown_name
+from prequential.errors import PreqError, require_known
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,7 @@ def parse_augmentation(spec: Any) -> tuple[str, tuple[float, ...]]:
     if not isinstance(spec, str):
         raise PreqError(f"an augmentation must be a name such as 'flip' or 'shift:2', got {spec!r}")
     name, colon, text = spec.partition(":")
-    if name not in _KINDS:
-        raise unknown_name("augmentation", name, AUGMENTATIONS)
+    require_known("augmentation", name, AUGMENTATIONS)
     kind = _KINDS[name]
     numbers = _numbers(text, kind) if colon else kind.defaults
     if numbers is None:
@@ -87,11 +86,8 @@ def require_augmentations(specs: Iterable[Any]) -> None:
 
 def _numbers(text: str, kind: _Kind) -> tuple[float, ...] | None:
     """The numbers in a text; None where they are not what the kind takes."""
-    parts = text.split(",")
-    if len(parts) != len(kind.bounds):
-        return None
-    form = r"\d{1,9}" if kind.whole else r"\d{1,9}(\.\d{1,9})?"
-    if not all(re.fullmatch(form, part, re.ASCII) for part in parts):
+    parts, form = text.split(","), r"\d{1,9}" if kind.whole else r"\d{1,9}(\.\d{1,9})?"
+    if len(parts) != len(kind.bounds) or not all(re.fullmatch(form, part, re.ASCII) for part in parts):
         return None
     numbers = tuple(int(part) if kind.whole else float(part) for part in parts)
     inside = all(low <= number <= high for number, (low, high) in zip(numbers, kind.bounds, strict=True))

@@ -3,6 +3,7 @@
 import difflib
 import math
 import numbers
+import operator
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -29,6 +30,12 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> PreqError:
     return PreqError(f"unknown {kind} '{name}'; {hint}known: {', '.join(names)}")
 
 
+def require_known(kind: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that is not in a list."""
+    if name not in known:
+        raise unknown_name(kind, name, known)
+
+
 def in_one_line(error: BaseException) -> str:
     """An error of other people's code, for a sentence of ours.
 
@@ -39,9 +46,9 @@ def in_one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
-def require_count(name: str, value: Any, *, at_least: int = 1, at_most: int = sys.maxsize) -> None:
+def require_count(name: str, value: Any, *, at_least: float = 1, at_most: float = sys.maxsize) -> None:
     """Refuse anything but a whole number of at least `at_least`."""
-    is_whole = isinstance(value, numbers.Integral) and value is not True and value is not False
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_whole or not at_least <= int(value) <= at_most:
         limits = [f"at least {at_least}"] * (at_least > -sys.maxsize) + [f"at most {at_most}"] * (at_most < sys.maxsize)
         wanted = f" of {' and '.join(limits)}" if limits else ""
@@ -68,29 +75,24 @@ def whole_seed(name: str, value: Any) -> int:
         >>> whole_seed("seed", 3)
         3
     """
-    if type(value) is bool or not isinstance(value, numbers.Integral):
-        raise PreqError(f"{name} must be a whole number, got {value}")
+    require_count(name, value, at_least=-math.inf, at_most=math.inf)
     return int(value)
 
 
-def require_number(
-    name: str,
-    value: object,
-    *,
-    above: float = -math.inf,
-    at_least: float = -math.inf,
-    at_most: float = math.inf,
-    below: float = math.inf,
-) -> None:
-    """Refuse anything but a finite number inside the bounds."""
-    bounds = [
-        f"{text} {bound:g}"
-        for text, bound in [("above", above), ("at least", at_least), ("at most", at_most), ("below", below)]
-        if math.isfinite(bound)
-    ]
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    number = float(value) if isinstance(value, numbers.Real) else math.nan
-    inside = above < number < below and at_least <= number <= at_most
-    if not (is_number and math.isfinite(number) and inside):
-        wanted = " and ".join(bounds)
-        raise PreqError(f"{name} must be a number {wanted}, got {value}".replace("number ,", "number,"))
+BOUNDS = {"above": operator.gt, "at_least": operator.ge, "at_most": operator.le, "below": operator.lt}
+"""How a number may be bounded, and what tells whether it is inside."""
+
+
+def require_number(name: str, value: Any, **bounds: float) -> None:
+    """Refuse anything but a finite number inside the bounds, which are those of `BOUNDS`.
+
+    Example:
+        >>> require_number("width", -1, above=0)
+        Traceback (most recent call last):
+        ...
+        prequential.errors.PreqError: width must be a number above 0, got -1
+    """
+    is_number = not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)
+    if not is_number or not all(BOUNDS[word](value, bound) for word, bound in bounds.items()):
+        wanted = " and ".join(f"{word.replace('_', ' ')} {bounds[word]:g}" for word in BOUNDS if word in bounds)
+        raise PreqError(f"{name} must be a number{wanted and f' {wanted}'}, got {value}")

@@ -34,19 +34,23 @@ class Predict:
     uniform: bool = False
 
 
+class _SameIfEncodedSo:
+    """Events that are equal where their fingerprints are made of the same."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and encoded(cast(Event, other)) == encoded(cast(Event, self))
+
+    def __hash__(self) -> int:
+        return hash(encoded(cast(Event, self)))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class OnExamples:
+class OnExamples(_SameIfEncodedSo):
     """An event that uses the examples at `indices`, which are already revealed."""
 
     indices: Indices
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, OnExamples) and type(other) is type(self) and np.array_equal(self.indices, other.indices)
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.indices.tobytes()))
 
 
 class Calibrate(OnExamples):
@@ -79,7 +83,7 @@ class Evaluate:
     """Measure loss and error on the held-out data. Never charged, never used to choose."""
 
 
-class OwnEvent:
+class OwnEvent(_SameIfEncodedSo):
     """The base of events that a method of your own gives to a learner of your own.
 
     Derive a frozen dataclass (with `eq=False` where it holds arrays). A plan counts it among the others, and its work
@@ -102,12 +106,6 @@ class OwnEvent:
             number: of the event; what is random is derived from it, so that a resumed run does the same.
         """
         raise PreqError(f"{type(self).__name__} does not say what it does; give it a method execute")
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and encoded(other) == encoded(self)
-
-    def __hash__(self) -> int:
-        return hash(encoded(self))
 
 
 Event = Predict | Calibrate | Train | Reinit | ShrinkPerturb | Evaluate | OwnEvent

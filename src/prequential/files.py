@@ -54,10 +54,9 @@ def write_atomically(path: Path, content: bytes) -> None:
                 os.fsync(file.fileno())
             temporary.replace(path)
             sync_directory(path.parent)
-        except OSError:
+        finally:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-            raise
 
 
 def sync_directory(path: Path) -> None:
@@ -154,9 +153,6 @@ class ArrayMemory:
     def cut(self, length: int) -> None:
         """Nothing to do."""
 
-    def close(self) -> None:
-        """Nothing to do."""
-
 
 Array = ArrayFile | ArrayMemory
 
@@ -175,13 +171,8 @@ def write_array(path: Path, values: NDArray[Any]) -> None:
         file.sync()
 
 
-def read_array(path: Path, length: int) -> NDArray[Any]:
-    """The first `length` values of a one-dimensional .npy file."""
-    return read_values(path, 0, length)
-
-
-def read_values(path: Path, begin: int, end: int) -> NDArray[Any]:
-    """The values from `begin` to `end` of a one-dimensional .npy file, also while it is being written.
+def read_array(path: Path, end: int, begin: int = 0) -> NDArray[Any]:
+    """The values up to `end`, from `begin` on, of a one-dimensional .npy file, also while it is being written.
 
     Its header is matched, never evaluated.
 

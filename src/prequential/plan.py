@@ -135,13 +135,11 @@ class Plan:
                     raise PreqError(f"{where}: a method that is not prequential predicts nothing")
                 case Calibrate(indices) | Train(indices):
                     require_revealed(indices, frontier, where)
-                case OwnEvent():
-                    if len(indices := event.learns_from):
-                        require_revealed(indices, frontier, where)
-                case Evaluate():
-                    if frontier != self.length:
-                        raise PreqError(f"{where} comes at label {frontier} of {self.length}; evaluate at the end")
-                case Reinit() | ShrinkPerturb():
+                case OwnEvent() if len(event.learns_from):
+                    require_revealed(event.learns_from, frontier, where)
+                case Evaluate() if frontier != self.length:
+                    raise PreqError(f"{where} comes at label {frontier} of {self.length}; evaluate at the end")
+                case Reinit() | ShrinkPerturb() | Evaluate() | OwnEvent():
                     pass
                 case _:
                     raise unknown_event(event, f"event {number}")
@@ -214,17 +212,15 @@ def with_reads(events: Iterable[Event], first: int = 0) -> Iterator[tuple[int, E
     for number, event in enumerate(events, first):
         read = NOTHING
         match event:
-            case Predict(start, stop, uniform):
-                if not uniform:
-                    at_hand, read = (start, stop), np.arange(start, stop)
-            case Calibrate(indices):
-                if not is_span(indices, at_hand):
-                    read = indices
+            case Predict(start, stop) if not event.uniform:
+                at_hand, read = (start, stop), np.arange(start, stop)
+            case Calibrate(indices) if not is_span(indices, at_hand):
+                read = indices
             case Train(indices):
                 at_hand, read = None, indices
             case Reinit() | ShrinkPerturb() | OwnEvent():
                 at_hand = None
-            case Evaluate():
+            case Predict() | Calibrate() | Evaluate():
                 pass
             case _:
                 raise unknown_event(event, f"event {number}")

@@ -3,7 +3,9 @@
 Nats are as printed in the sources, that is with two to four digits.
 """
 
+from collections import namedtuple
 from dataclasses import dataclass
+from typing import Any
 
 PAPER = "Bornschein, Li & Hutter, Sequential Learning of Neural Networks for Prequential MDL, ICLR 2023"
 BLIER = "Blier & Ollivier, The Description Length of Deep Learning Models, NeurIPS 2018"
@@ -44,50 +46,32 @@ class Published:
         return "paper" if self.source == PAPER else f"{self.source.split(',')[0]} {self.source[-4:]}"
 
 
+_ROWS: tuple[tuple[str, str, tuple[Any, ...], tuple[Any, ...]], ...] = (
+    ("mnist", "lenet", (4.4e3, 1362, 0.03, 0.010, 1.4e13), (0.03, 0.008, 1.5e13)),
+    ("mnist", "mnistnet", (2.1e3, 643, 0.02, 0.005, 4.5e14), (0.02, 0.005, 3.2e14)),
+    ("cifar10", "vggpp", (22.1e3, 6_600, 0.24, 0.058, 5.9e15), (0.21, 0.069, 8.0e15)),
+    ("cifar10", "wrn-28-10", (22.9e3, 7_500, 0.23, 0.074, 3.7e16), (0.20, 0.067, 5.4e16)),
+    ("cifar100", "vggpp", (93.7e3, 23_100, 1.14, 0.320, 4.2e15), (1.14, 0.281, 2.6e15)),
+    ("cifar100", "wrn-28-10", (87.0e3, 22_300, 1.10, 0.303, 2.5e16), (1.08, 0.283, 4.3e16)),
+    ("imagenet", "vggpp", (2.55e6, 549_000, 1.63, 0.368, 7.5e18), ()),
+    ("imagenet", "resnet34", (2.35e6, 507_000, 1.30, 0.309, 1.6e18), (1.25, 0.299, 7.0e17)),
+    ("imagenet", "resnet50", (2.21e6, 496_000, 1.29, 0.291, 8.5e17), (1.15, 0.287, 1.9e18)),
+    ("imagenet", "resnet50", (1.93e6, 431_000, 1.06, 0.261, 4.0e18, PAPER, "tuned by hand"), ()),
+    ("imagenet", "resnet101", (1.97e6, 447_000, 1.20, 0.282, 3.1e18), (1.10, 0.266, 4.6e18)),
+    ("imagenet", "deit-s", (2.73e6, 588_000, 1.40, 0.317, 1.2e18), (1.22, 0.281, 4.8e18)),
+)
+"""Data and model; nats, errors, held-out loss, held-out error and FLOPs by MI/RS; the last three by ERM, if printed."""
 TABLE_1 = (
-    Published("mnist", "lenet", "mi-rs", 4.4e3, 1362, 0.03, 0.010, 1.4e13),
-    Published("mnist", "mnistnet", "mi-rs", 2.1e3, 643, 0.02, 0.005, 4.5e14),
-    Published("cifar10", "vggpp", "mi-rs", 22.1e3, 6_600, 0.24, 0.058, 5.9e15),
-    Published("cifar10", "wrn-28-10", "mi-rs", 22.9e3, 7_500, 0.23, 0.074, 3.7e16),
-    Published("cifar100", "vggpp", "mi-rs", 93.7e3, 23_100, 1.14, 0.320, 4.2e15),
-    Published("cifar100", "wrn-28-10", "mi-rs", 87.0e3, 22_300, 1.10, 0.303, 2.5e16),
-    Published("imagenet", "vggpp", "mi-rs", 2.55e6, 549_000, 1.63, 0.368, 7.5e18),
-    Published("imagenet", "resnet34", "mi-rs", 2.35e6, 507_000, 1.30, 0.309, 1.6e18),
-    Published("imagenet", "resnet50", "mi-rs", 2.21e6, 496_000, 1.29, 0.291, 8.5e17),
-    Published("imagenet", "resnet50", "mi-rs", 1.93e6, 431_000, 1.06, 0.261, 4.0e18, note="tuned by hand"),
-    Published("imagenet", "resnet101", "mi-rs", 1.97e6, 447_000, 1.20, 0.282, 3.1e18),
-    Published("imagenet", "deit-s", "mi-rs", 2.73e6, 588_000, 1.40, 0.317, 1.2e18),
-    Published("mnist", "lenet", "erm", None, None, 0.03, 0.008, 1.5e13),
-    Published("mnist", "mnistnet", "erm", None, None, 0.02, 0.005, 3.2e14),
-    Published("cifar10", "vggpp", "erm", None, None, 0.21, 0.069, 8.0e15),
-    Published("cifar10", "wrn-28-10", "erm", None, None, 0.20, 0.067, 5.4e16),
-    Published("cifar100", "vggpp", "erm", None, None, 1.14, 0.281, 2.6e15),
-    Published("cifar100", "wrn-28-10", "erm", None, None, 1.08, 0.283, 4.3e16),
-    Published("imagenet", "resnet34", "erm", None, None, 1.25, 0.299, 7.0e17),
-    Published("imagenet", "resnet50", "erm", None, None, 1.15, 0.287, 1.9e18),
-    Published("imagenet", "resnet101", "erm", None, None, 1.10, 0.266, 4.6e18),
-    Published("imagenet", "deit-s", "erm", None, None, 1.22, 0.281, 4.8e18),
+    *(Published(data, model, "mi-rs", *code) for data, model, code, _ in _ROWS),
+    *(Published(data, model, "erm", None, None, *erm) for data, model, _, erm in _ROWS if erm),
 )
 """The paper's Table 1: the best run of each sweep by MI/RS, and ERM with the same sweep."""
 
 
-@dataclass(frozen=True)
-class Ablation:
-    """A row of the paper's Table 2: nats by MI/RS without its three techniques, with each, and with all of them."""
-
-    data: str
-    model: str
-    none: float
-    calibration: float
-    """+FC: forward calibration."""
-    smoothing: float
-    """+LS: label smoothing."""
-    standardisation: float | None
-    """+WS: weight standardisation; None where the table has no figure."""
-    all: float
-    """+ALL."""
-
-
+Ablation = namedtuple("Ablation", "data model none calibration smoothing standardisation all")
+"""A row of the paper's Table 2: nats by MI/RS without its three techniques (`none`), with each, and with `all` of
+them: +FC, forward calibration; +LS, label smoothing; +WS, weight standardisation, None where the table has no figure;
++ALL."""
 TABLE_2 = (
     Ablation("cifar10", "vggpp", 32.4e3, 31.8e3, 32.1e3, 26.4e3, 23.3e3),
     Ablation("cifar100", "vggpp", 103.4e3, 100.7e3, 102.8e3, 93.1e3, 89.1e3),
@@ -112,8 +96,7 @@ def published(data: str, model: str, method: str) -> Published | None:
         4400.0
     """
     key = (data, model, method)
-    rows = [row for row in (*TABLE_1, *EARLIER) if (row.data, row.model, row.method) == key]
-    return rows[0] if rows else None
+    return next((row for row in (*TABLE_1, *EARLIER) if (row.data, row.model, row.method) == key), None)
 
 
 def other_figure(row: Published) -> float | None:
@@ -123,7 +106,5 @@ def other_figure(row: Published) -> float | None:
         >>> other_figure(published("cifar100", "vggpp", "mi-rs"))
         89100.0
     """
-    if row.source != PAPER or row.method != "mi-rs":
-        return None
-    found = [each.all for each in TABLE_2 if (each.data, each.model) == (row.data, row.model)]
-    return found[0] if found and found[0] != row.nats else None
+    key = (row.data, row.model) if row.source == PAPER and row.method == "mi-rs" else None
+    return next((each.all for each in TABLE_2 if (each.data, each.model) == key and each.all != row.nats), None)

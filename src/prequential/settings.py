@@ -16,10 +16,9 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, get_args, get_origin, get_type_hints
 
-from prequential.errors import PreqError, require_count, require_flag, require_number, unknown_name
+from prequential.errors import BOUNDS, PreqError, require_count, require_flag, require_known, require_number
 
 _KEY = "prequential"
-_BOUNDS = ("above", "at_least", "at_most", "below")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +69,8 @@ def setting(default: Any, **terms: Any) -> Any:
         ...
         prequential.errors.PreqError: every must be a whole number of at least 1, got 0
     """
-    bounds = {name: value for name, value in terms.items() if name in _BOUNDS}
-    others = {name: value for name, value in terms.items() if name not in _BOUNDS}
-    return field(default=default, metadata={_KEY: Terms(bounds=bounds, **others)})
+    bounds = {name: terms.pop(name) for name in BOUNDS if name in terms}
+    return field(default=default, metadata={_KEY: Terms(bounds=bounds, **terms)})
 
 
 @dataclass(frozen=True)
@@ -151,11 +149,7 @@ def with_setting(kind: type, **wanted: str) -> tuple[str, ...]:
         >>> with_setting(ChunksFromScratch, role="passes")
         ('epochs',)
     """
-    return tuple(
-        each.name
-        for each in described(kind).values()
-        if all(getattr(each.terms, term) == value for term, value in wanted.items())
-    )
+    return tuple(name for name, each in described(kind).items() if wanted.items() <= vars(each.terms).items())
 
 
 def check_settings(settings: Any) -> None:
@@ -173,8 +167,8 @@ def check_settings(settings: Any) -> None:
             require_count(each.name, value, **({"at_least": -sys.maxsize} | dict(each.terms.bounds)))
         elif each.kind is float:
             require_number(each.name, value, **each.terms.bounds)
-        elif each.terms.choices and value not in each.terms.choices:
-            raise unknown_name(each.terms.called or each.name, value, each.terms.choices)
+        elif each.terms.choices:
+            require_known(each.terms.called or each.name, value, each.terms.choices)
         if each.terms.check is not None:
             each.terms.check(value)
         if get_origin(each.kind) is tuple:
@@ -192,8 +186,8 @@ def settings_of(settings: object) -> dict[str, Any]:
         {'name': 'pareto', 'scale': 180.0}
     """
     name = getattr(settings, "name", None)
-    plain = {key: plain_value(value) for key, value in _attributes(settings).items()}
-    return {"name": name, **plain} if isinstance(name, str) else plain
+    named = {"name": name} if isinstance(name, str) else {}
+    return named | {key: plain_value(value) for key, value in _attributes(settings).items()}
 
 
 def _attributes(settings: object) -> dict[str, Any]:

@@ -67,7 +67,10 @@ def check_data(data: DataSequence) -> None:
     assert tuple(together.shape) == (len(positions), *data.input_shape), f"inputs have shape {tuple(together.shape)}"
     assert labels.dtype == torch.int64, f"labels are {labels.dtype}, not int64"
     assert tuple(labels.shape) == (len(positions),), f"labels have shape {tuple(labels.shape)}"
-    assert _holds(data, labels), "labels lie outside the class range"
+    try:
+        capabilities(data).target.require(labels.numpy())
+    except PreqError:
+        raise AssertionError("labels lie outside the class range") from None
     assert torch.isfinite(to_network_input(together).double()).all(), "inputs hold NaN or infinity"
     assert torch.equal(together, data.inputs(positions)), "reading inputs twice gives different values"
     backwards = data.inputs(positions[::-1].copy())
@@ -113,23 +116,15 @@ def _check_capabilities(data: DataSequence, positions: np.ndarray, inputs: torch
         assert json.loads(text) == dict(more.source), f"source holds what JSON cannot hold: {text}"
 
 
-def _holds(data: DataSequence, labels: torch.Tensor) -> bool:
-    """Whether these are targets of the sequence's kind."""
-    try:
-        capabilities(data).target.require(labels.numpy())
-    except PreqError:
-        return False
-    return True
-
-
 def check_model(factory: str | ModelFactory, input_shape: tuple[int, ...], output_size: int) -> None:
     """A factory gives seeded, fresh models whose predictions do not depend on the rest of the batch."""
     name = name_of(factory)
-    models = []
-    for _ in range(2):
+
+    def made() -> torch.nn.Module:
         with seeded(0, "check", 0):
-            models.append(build(factory, input_shape, output_size))
-    first, second = models
+            return build(factory, input_shape, output_size)
+
+    first, second = made(), made()
     assert first is not second, f"{name}: the factory returned the same object twice; make a fresh one"
     for (key, mine), other in zip(first.state_dict().items(), second.state_dict().values(), strict=True):
         assert torch.equal(mine, other), f"{name}: '{key}' is initialised outside torch's default generator"

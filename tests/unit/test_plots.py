@@ -288,7 +288,7 @@ def test_a_prefix_is_what_all_have_coded(runs: Path, tmp_path: Path, capsys: Cap
 MISTAKES = [
     ("", "preq plot needs a kind of picture: regret, loss, error, curve, calibration, replay, pareto; see"),
     ("regrett RUN -o r.png", "unknown kind of picture 'regrett'; did you mean 'regret'? known: regret, loss, error"),
-    ("regret -o r.png", "preq plot regret needs at least one run; name directories of runs"),
+    ("regret -o r.png", "preq plot needs at least one run; name its directory, see preq plot --help"),
     ("regret RUN", "preq plot needs a file for the picture; add -o regret.png (or .svg, .pdf)"),
     ("regret RUN -o r.gif", "a picture is .png, .svg, .pdf, got 'r.gif'; end the name in one of them"),
     ("regret RUN -o /proc/r.png", "cannot write /proc/r.png: "),

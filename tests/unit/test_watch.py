@@ -307,7 +307,7 @@ def test_broken_runs_are_told_and_the_others_shown(record: Record, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ("", "preq watch needs at least one directory of runs; name one, see preq watch --help"),
+        ("", "preq watch needs at least one run; name its directory, see preq watch --help"),
         ("/nowhere/at/all", "/nowhere/at/all is no directory; name one that preq run or preq sweep wrote with --out"),
         ("EMPTY", "EMPTY holds no run; name a directory that preq run or preq sweep wrote with --out"),
         ("EMPTY --every 0", "--every must be a number at least 0.1, got 0.0"),

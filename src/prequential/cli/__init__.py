@@ -1,17 +1,23 @@
-"""The command `preq`: parse, call, print. No logic lives here."""
+"""The command `preq`: parse, call, print. No logic lives here.
+
+A command `x` is a function `main_x`. Its arguments are parsed as the class of flags that it takes; what it gives is the
+exit status, nothing being 0.
+"""
 
 import codecs
 import errno
 import importlib
+import inspect
 import io
 import os
 import sys
 import warnings
 from collections.abc import Callable
 from textwrap import fill
+from typing import Any
 
 from prequential import __version__
-from prequential.errors import PreqError, PreqWarning, unknown_name
+from prequential.errors import PreqError, PreqWarning, require_known
 
 COMMANDS = {
     "run": "learn a sequence and print its description length",
@@ -32,6 +38,8 @@ COMMANDS = {
 
 _HOMES = {"encode": "code", "decode": "code", "models": "listing", "presets": "listing"}
 """The modules of commands that do not have one of their own name."""
+_OF_TWO_WORDS = ("data prepare", "sweep show")
+"""Commands beside the one that their first word is."""
 
 HELP = f"""preq {__version__}: the description length of labelled data under neural networks
 
@@ -48,7 +56,8 @@ start here:
   preq COMMAND --help                         every setting, with its default
 """
 
-PLAIN = {"−": "-", "–": "-", "·": "|", "±": "+-", "∞": "inf", "…": "...", "│": "|", "─": "-", "█": "#"}
+PLAIN = {"−": "-", "–": "-", "·": "|", "±": "+-", "∞": "inf", "…": "...", "│": "|", "─": "-"}
+PLAIN |= dict(zip("▁▂▃▄▅▆▇█", "__.-=+*#", strict=True))
 """What stands for letters of ours where they cannot be written."""
 EXIT_MISTAKE, EXIT_DIVERGED, EXIT_INTERRUPTED = 2, 3, 130
 
@@ -74,14 +83,12 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("preq: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
-        if error.errno != errno.ENOSPC or error.filename is not None:
+        is_full = error.errno == errno.ENOSPC and error.filename is None
+        if not is_full and not isinstance(error, BrokenPipeError):
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _mistake(f"standard output cannot be written: {error.strerror}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be written goes nowhere
+        return _mistake(f"standard output cannot be written: {error.strerror}") if is_full else 0
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
@@ -100,12 +107,14 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments[0] in ("-V", "--version", "version"):
         print(f"preq {__version__}")
         return 0
-    command, rest = arguments[0], arguments[1:]
-    if command not in COMMANDS:
-        raise unknown_name("command", command, COMMANDS)
-    module = importlib.import_module(f"prequential.cli.{_HOMES.get(command, command)}")
-    main_of_command: Callable[[list[str]], int] = getattr(module, f"main_{command}")
-    return main_of_command(rest)
+    first, words = arguments[0], arguments[: 2 if " ".join(arguments[:2]) in _OF_TWO_WORDS else 1]
+    require_known("command", first, COMMANDS)
+    module = importlib.import_module(f"prequential.cli.{_HOMES.get(first, first)}")
+    from prequential.cli.settings import parse_settings
+
+    work: Callable[[Any], int | None] = getattr(module, "_".join(["main", *words]))
+    kind: type = inspect.get_annotations(work)["flags"]
+    return work(parse_settings(kind, " ".join(words), arguments[len(words) :])) or 0
 
 
 def _spell_plainly() -> None:
@@ -115,8 +124,5 @@ def _spell_plainly() -> None:
         sys.stdout.reconfigure(errors="plain")
 
 
-def _plain(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    letters = error.object[error.start : error.end]
-    return "".join(PLAIN.get(letter, "?") for letter in letters), error.end
+def _plain(error: Any) -> tuple[str, int]:
+    return "".join(PLAIN.get(letter, "?") for letter in error.object[error.start : error.end]), error.end

@@ -1,16 +1,15 @@
 """`preq encode` and `preq decode`: a length that is the size of a file."""
 
 import io
-import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import tyro
 
-from prequential.cli.job import JobFlags, job_from
-from prequential.cli.parse import JsonFlag, PathText, flag_group, parse
-from prequential.cli.settings import parse_settings
+from prequential.cli.job import JobFlags
+from prequential.cli.parse import JsonFlag, PathText, flag_group
 from prequential.cli.source import SourceFlags, reload
 from prequential.errors import PreqError
 from prequential.files import reading, write_atomically, writing
@@ -64,24 +63,22 @@ class Decode(DecodedFlags, OwnFlags):
     """Where to decode."""
 
 
-def main_encode(arguments: list[str]) -> int:
-    """Parse, encode, print."""
-    flags = parse_settings(Encode, "encode", arguments)
-    job, output = job_from(flags), _new_file(flags.output)
+def main_encode(flags: Encode) -> None:
+    """Encode, print."""
+    job, output = flags.job(), _new_file(flags.output)
     from prequential.cli.show import ProgressBar
     from prequential.runs.codec import encode
 
-    data = job.load()
-    with ProgressBar(job.method, len(data), plan_seed=flags.plan_seed) as bar:
-        content = encode(flags.model, data, **job.arguments(), listeners=[bar])
+    data = flags.load(flags.data, flags.length)
+    with ProgressBar(job["method"], len(data), plan_seed=flags.plan_seed) as bar:
+        content = encode(flags.model, data, **job, listeners=[bar])
     write_atomically(output, content)
-    print_sizes(sizes_of(content, output), as_json=flags.json)
-    return 0
+    sizes = sizes_of(content, output)
+    flags.result(lambda: sizes, partial(print_sizes, sizes))
 
 
-def main_decode(arguments: list[str]) -> int:
-    """Parse, decode, write."""
-    flags = parse(Decode, "decode", arguments)
+def main_decode(flags: Decode) -> None:
+    """Decode, write."""
     output = _new_file(flags.output)
     if (flags.data is None) == (flags.inputs is None):
         raise PreqError("decoding needs the inputs; give either --data NAME or --inputs FILE.npy")
@@ -106,7 +103,6 @@ def main_decode(arguments: list[str]) -> int:
     np.save(buffer, labels, allow_pickle=False)
     write_atomically(output, buffer.getvalue())
     print(f"{len(labels):,} labels, verified: {output}")
-    return 0
 
 
 def _inputs(flags: Decode, header: dict[str, Any]) -> "LoadedSequence":
@@ -138,11 +134,8 @@ def sizes_of(content: bytes, output: Path | None) -> dict[str, object]:
     }
 
 
-def print_sizes(sizes: dict[str, object], *, as_json: bool) -> None:
-    """For a person, or for a program."""
-    if as_json:
-        print(json.dumps(sizes))
-        return
+def print_sizes(sizes: dict[str, object]) -> None:
+    """For a person."""
     print(f"codelength  {sizes['codelength_bits']:>12,.0f} bits  ({sizes['codelength_nats']:,.1f} nats)")
     print(f"bitstream   {sizes['payload_bits']:>12,} bits  (+ {sizes['header_bits']:,} bits of header)")
     if "labels_identical" in sizes:
@@ -153,8 +146,6 @@ def print_sizes(sizes: dict[str, object], *, as_json: bool) -> None:
 
 def _new_file(name: str) -> Path:
     path = Path(name)
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise PreqError(f"{path} cannot be written; name a file in a directory that is there")
     if path.exists():
         raise PreqError(f"{path} is already there; choose another name or remove it")
     with writing(path):  # now, not after the work

@@ -1,13 +1,13 @@
 """`preq compare RUN…`: which run explains the data best, by how much, and how sure one may be."""
 
-import json
 import sys
 from dataclasses import dataclass
+from functools import partial
 
 from rich.console import Console
 
-from prequential.cli.parse import JsonFlag, PathText, Runs, parse
-from prequential.errors import PreqError, require_count
+from prequential.cli.parse import JsonFlag, PathText, Runs
+from prequential.errors import require_count
 from prequential.report.comparison import TOP, compare
 from prequential.report.runs import Needs, RunSet
 from prequential.report.seeds import slimmer
@@ -42,20 +42,14 @@ class CompareFlags(JsonFlag):
     """Write every setting into this file, a row each."""
 
 
-def main_compare(arguments: list[str]) -> int:
-    """Parse, load, compare, print."""
-    flags = parse(CompareFlags, "compare", arguments)
-    if not flags.runs:
-        raise PreqError("preq compare needs at least one run; name its directory, see preq compare --help")
+def main_compare(flags: CompareFlags) -> None:
+    """Load, compare, print."""
     require_count("--top", flags.top)
     runs = RunSet.find(flags.runs, Needs(prefix=flags.prefix), slimmer())
     comparison = compare(runs.records, prefix=flags.prefix)
     written = None if flags.csv is None else write_csv(flags.csv, comparison.values())
     runs.warn()
-    if flags.json:
-        print(json.dumps(comparison.as_json(runs.left_out), allow_nan=False))
-    else:
-        comparison.print(Console(file=sys.stdout, highlight=False), flags.top)
+    console = Console(file=sys.stdout, highlight=False)
+    flags.result(partial(comparison.as_json, runs.left_out), partial(comparison.print, console, flags.top))
     if written is not None:
-        print(f"csv: {written}", file=sys.stderr if flags.json else sys.stdout)
-    return 0
+        flags.tell(f"csv: {written}")

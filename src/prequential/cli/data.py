@@ -1,17 +1,14 @@
 """`preq data`: what is known and what is there. `preq data prepare`: write it into mapped files."""
 
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from prequential.cli.parse import parse
+from prequential.cli.show import LiveLine, print_list
 from prequential.cli.source import PlaceFlags, SourceFlags
 from prequential.settings import setting
 
@@ -34,37 +31,26 @@ class Prepare(SourceFlags):
     """Take the first N examples of the ordered whole."""
 
 
-def main_data(arguments: list[str]) -> int:
-    """List, or prepare."""
-    if arguments[:1] == ["prepare"]:
-        return _prepare(arguments[1:])
-    flags = parse(List, "data", arguments)
+def main_data(flags: List) -> None:
+    """List."""
     from prequential.data.download import cache_directory
     from prequential.data.sources import SOURCES, user_directory
 
     directory = user_directory(flags.data_dir)
-    table = Table("data", "what it is", "where", box=None)
+    rows = []
     for source in SOURCES.values():
         if source.files is None:
-            table.add_row(f"{source.name}PATH", source.description, "your own", style="dim")
+            rows.append((f"{source.name}PATH", source.description, "your own"))
             continue
         size = sum(file.size for file in source.files.remote)
-        absent = (
-            f"not here; downloaded when needed ({size / 1e6:,.0f} MB)" if size else "not here; put it there yourself"
-        )
-        table.add_row(source.name, source.description, str(source.files.where(directory) or absent))
-    console = Console()
-    console.print(table)
-    named = f"{directory}, then " if directory else ""
-    console.print(
-        f"looked in {named}{cache_directory()} and the package; --data-dir or PREQ_DATA adds a directory", style="dim"
-    )
-    return 0
+        todo = f"downloaded when needed ({size / 1e6:,.0f} MB)" if size else "put it there yourself"
+        rows.append((source.name, source.description, str(source.files.where(directory) or f"not here; {todo}")))
+    looked = f"looked in {f'{directory}, then ' if directory else ''}{cache_directory()} and the package"
+    print_list(("data", "what it is", "where"), rows, f"{looked}; --data-dir or PREQ_DATA adds a directory")
 
 
-def _prepare(arguments: list[str]) -> int:
-    flags = parse(Prepare, "data prepare", arguments)
-    from prequential.cli.show import LiveLine
+def main_data_prepare(flags: Prepare) -> None:
+    """Write mapped files."""
     from prequential.data.prepare import prepare
     from prequential.data.sources import open_source
 
@@ -81,15 +67,10 @@ def _prepare(arguments: list[str]) -> int:
             broken = f"  {skipped:,} broken" if skipped else ""
             bar.update(task, completed=done, total=total, said=f"{done:,}/{total:,}{broken}")
 
-        try:
-            prepared = prepare(data, flags.to, skip_broken=flags.skip_broken, listener=show)
-        except KeyboardInterrupt:
-            print(f"preq: stopped; the same command goes on in {flags.to}", file=sys.stderr)
-            return 130
+        prepared = prepare(data, flags.to, skip_broken=flags.skip_broken, listener=show)
     size = sum(file.stat().st_size for file in Path(flags.to).rglob("*.npy"))
     skipped = f", {prepared.index.skipped:,} broken ones left out" if prepared.index.skipped else ""
     print(f"{len(prepared):,} examples{skipped}, {size / 1e6:,.0f} MB in {time.monotonic() - begin:,.1f} s")
     print(f"read it with prepared:{flags.to}")
     if data.training_view:
         print("training then sees whole images; --augment resized-crop makes it see random parts of them")
-    return 0

@@ -1,7 +1,6 @@
 """What `preq run` and `preq encode` share: data, model, method and recipe from flags."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import tyro
 
@@ -10,13 +9,8 @@ from prequential.cli.settings import SettingFlags
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
 from prequential.learn.execution import Execution
-from prequential.learn.recipe import Recipe
-from prequential.methods import Method
 from prequential.presets import find_preset
 from prequential.settings import setting
-
-if TYPE_CHECKING:
-    from prequential.data.sequence import LoadedSequence
 
 
 @flag_group("model")
@@ -71,39 +65,12 @@ class MachineFlags:
 class JobFlags(DataFlags, ModelFlags, SettingFlags, MachineFlags):
     """Data, model, and everything that decides a run."""
 
-
-@dataclass(frozen=True)
-class Job:
-    """What the flags ask for."""
-
-    flags: JobFlags
-    method: Method
-    recipe: Recipe
-
-    def load(self) -> "LoadedSequence":
-        """The data, in order, cut to length."""
-        return self.flags.load(self.flags.data, self.flags.length)
-
-    def arguments(self) -> dict[str, Any]:
-        """What `run` and `encode` take besides model and data."""
-        flags = self.flags
-        return {
-            "method": self.method,
-            "recipe": self.recipe,
-            "seed": flags.seed,
-            "plan_seed": flags.plan_seed,
-            "width": 1.0 if flags.width is None else flags.width,
-            "device": flags.device,
-            "execution": flags.execution,
-            "threads": flags.num_threads,
-        }
-
-
-def job_from(flags: JobFlags) -> Job:
-    """The job the flags describe, checked as far as that needs no data."""
-    preset = find_preset(flags.preset, data_name(flags.data, flags.data_dir), flags.model)
-    flags.num_threads  # noqa: B018  # a mistake is told before any data is read
-    return Job(flags, *flags.chosen(preset))
+    def job(self) -> dict[str, Any]:
+        """What `run` and `encode` take besides model and data, checked as far as that needs no data."""
+        method, recipe = self.chosen(find_preset(self.preset, data_name(self.data, self.data_dir), self.model))
+        same = {name: getattr(self, name) for name in ("seed", "plan_seed", "device", "execution")}
+        width = 1.0 if self.width is None else self.width
+        return same | {"method": method, "recipe": recipe, "width": width, "threads": self.num_threads}
 
 
 def data_name(data: str, data_dir: str | None) -> str:

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import tyro
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column
 
-from prequential.cli.parse import parse
+from prequential.cli.show import print_list
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
 from prequential.presets import PRESETS, Preset, find_preset
@@ -33,64 +33,51 @@ class PresetFlags:
     """Only what fits this data set."""
 
 
-def main_models(arguments: list[str]) -> int:
-    """Parse, list."""
-    flags = parse(ModelFlags, "models", arguments)
+def main_models(flags: ModelFlags) -> None:
+    """List."""
     import torch
 
     from prequential.learn.estimate import cost_per_example
     from prequential.models import MODELS, build, summary_of
 
     data = flags.load(flags.data)
-    table = Table("model", "what it is", box=None)
-    table.add_column("parameters", justify="right")
-    table.add_column("FLOPs per\ntraining example", justify="right")
+    rows = []
     for name in MODELS:
         try:
             with torch.device("meta"):
                 model = build(name, data.input_shape, data.num_classes, width=flags.width)
         except PreqError:
-            table.add_row(name, summary_of(name), "–", "–", style="dim")
+            rows.append((name, summary_of(name), "–", "–"))
             continue
         cost = cost_per_example(model, torch.zeros(2, *data.input_shape))
         num_parameters = sum(p.numel() for p in model.parameters())
-        table.add_row(name, summary_of(name), f"{num_parameters:,}", f"{cost.train:,.0f}" if cost else "–")
-    console = Console()
-    console.print(table)
+        rows.append((name, summary_of(name), f"{num_parameters:,}", f"{cost.train:,.0f}" if cost else "–"))
     shape = "×".join(map(str, data.input_shape))
-    console.print(
+    numbers = [Column(head, justify="right") for head in ("parameters", "FLOPs per\ntraining example")]
+    print_list(
+        ("model", "what it is", *numbers),
+        rows,
         f"for {data.name}: inputs of {shape}, {data.num_classes} classes; – where that does not fit. wrn-D-K for any "
         "depth 6n+4; -ws behind a name standardises the weights of its convolutions; timm:NAME with timm installed; "
         "your own model: package.module:factory",
-        style="dim",
     )
-    return 0
 
 
-def main_presets(arguments: list[str]) -> int:
-    """Parse, list."""
-    flags = parse(PresetFlags, "presets", arguments)
+def main_presets(flags: PresetFlags) -> None:
+    """List."""
     if flags.name:
         find_preset(flags.name, flags.data or "mnist", "lenet")  # a wrong name is a mistake
     shown = [preset for preset in PRESETS if preset.name == (flags.name or preset.name)]
     if flags.data is not None:
         shown = [preset for preset in shown if preset.fits(flags.data, preset.model[0])]
-    console = Console()
-    table = Table("preset", "data", "model", "what it is", "reached", box=None)
-    for preset in shown:
-        table.add_row(
-            preset.name, ", ".join(preset.data), ", ".join(preset.model), preset.description, _reached(preset)
-        )
-    console.print(table)
-    console.print(
+    print_list(
+        ("preset", "data", "model", "what it is", "reached"),
+        [(each.name, ", ".join(each.data), ", ".join(each.model), each.description, _reached(each)) for each in shown],
         "the first that fits data and model is taken; flags go before it; the best of n runs costs ln n nats more",
-        style="dim",
     )
-    if flags.name:
-        for preset in shown:
-            console.print(f"\n{preset.name} for {', '.join(preset.data)}: {preset.recipe}", highlight=False)
-            console.print(f"  {dict(preset.settings)}", highlight=False)
-    return 0
+    for each in shown if flags.name else ():
+        told = f"\n{each.name} for {', '.join(each.data)}: {each.recipe}\n  {dict(each.settings)}"
+        Console().print(told, highlight=False)
 
 
 def _reached(preset: Preset) -> str:

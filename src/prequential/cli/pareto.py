@@ -1,11 +1,10 @@
 """`preq pareto DIR…`: what runs reached for what they cost."""
 
-import json
 import math
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,7 @@ import tyro
 from rich.console import Console
 
 from prequential.catalogue import short_names
-from prequential.cli.parse import JsonFlag, PathText, Runs, parse
+from prequential.cli.parse import JsonFlag, PathText, Runs
 from prequential.errors import PreqError
 from prequential.report.names import main_settings, printable
 from prequential.report.picture import require_picture_path
@@ -40,11 +39,8 @@ class ParetoFlags(JsonFlag):
     """Write every run into this file, a row each."""
 
 
-def main_pareto(arguments: list[str]) -> int:
-    """Parse, gather, print, draw."""
-    flags = parse(ParetoFlags, "pareto", arguments)
-    if not flags.directories:
-        raise PreqError("preq pareto needs at least one directory of runs; name one, see preq pareto --help")
+def main_pareto(flags: ParetoFlags) -> None:
+    """Gather, print, draw."""
     if flags.output is not None:
         require_picture_path(Path(flags.output))
     front = Front.find(flags.directories, heldout=flags.heldout)
@@ -52,20 +48,14 @@ def main_pareto(arguments: list[str]) -> int:
         raise PreqError("--heldout: none of these runs was evaluated on held-out data; leave the flag out")
     for note in filter(None, [*front.runs.notes, front.told]):
         print(f"preq: note: {note}", file=sys.stderr)
-    rows = front.values()
-    if flags.json:
-        first = front.runs.records[0]
-        facts = {"data": first.data["name"], "length": first.length, "runs": rows, "left_out": front.runs.left_out}
-        print(json.dumps(facts))
-    else:
-        print_fronts(front, heldout=flags.heldout)
-    told = sys.stderr if flags.json else sys.stdout
+    rows, first = front.values(), front.runs.records[0]
+    facts = {"data": first.data["name"], "length": first.length, "runs": rows, "left_out": front.runs.left_out}
+    flags.result(lambda: facts, partial(print_fronts, front, heldout=flags.heldout))
     if flags.csv is not None:
         flat = [{name: value for name, value in row.items() if name != "settings"} | row["settings"] for row in rows]
-        print(f"csv: {write_csv(flags.csv, flat)}", file=told)
+        flags.tell(f"csv: {write_csv(flags.csv, flat)}")
     if flags.output is not None:
-        print(f"picture: {plot_pareto(front, flags.output, heldout=flags.heldout)}", file=told)
-    return 0
+        flags.tell(f"picture: {plot_pareto(front, flags.output, heldout=flags.heldout)}")
 
 
 def print_fronts(front: Front, *, heldout: bool) -> None:
@@ -74,7 +64,6 @@ def print_fronts(front: Front, *, heldout: bool) -> None:
     first = front.runs.records[0]
     each = [main_settings(record) for record in front.runs.records]
     told = [name for name in short_names().values() if len({settings.get(name) for settings in each}) > (len(each) > 1)]
-    above = _common_folder([str(record.path) for record in front.runs.records])
     for which, what in [(False, "codelength"), (True, "held-out error")]:
         best = front.best(heldout=which)
         if not best or (which and not heldout):
@@ -82,7 +71,7 @@ def print_fronts(front: Front, *, heldout: bool) -> None:
         num_runs = len(shown_of(front.runs.runs, heldout=which))
         about = f"{what} against FLOPs: {len(best)} of {counted(num_runs, 'run')}"
         say(console, f"{first.data['name']} · {counted(first.length, 'label')} · {about}")
-        columns = [column for column in _columns(told, above, heldout=which) if any(map(column.says, best))]
+        columns = [column for column in _columns(told, heldout=which) if any(map(column.says, best))]
         print_table(console, columns, best)
         if not which and num_runs > 1:
             cost = f"ln {num_runs:,} = {math.log(num_runs):.2f} nats"
@@ -90,21 +79,16 @@ def print_fronts(front: Front, *, heldout: bool) -> None:
     shared = [f"{short} {value}" for short, value in each[0].items() if short not in told]
     if shared and len(each) > 1:
         say(console, f"in all runs: {', '.join(shared)}", "dim")
-    if above:
-        say(console, f"directories are below {printable(above)}", "dim")
 
 
-def _columns(told: Sequence[str], above: str, *, heldout: bool) -> list[Column[Run]]:
+def _columns(told: Sequence[str], *, heldout: bool) -> list[Column[Run]]:
     """The columns of a front; settings that runs differ in have one each."""
-
-    def directory(run: Run) -> str:
-        return os.path.relpath(str(run.record.path), above) if above else str(run.record.path)
 
     def setting(name: str) -> Column[Run]:
         return Column(name, "", lambda run: main_settings(run.record).get(name), band=1)
 
     return [
-        Column("run", "", directory, printable, is_left=True),
+        Column("run", "", lambda run: run.name, printable, is_left=True),
         Column("FLOPs", "", lambda run: place(run, heldout=heldout)[0], "{:.3g}".format),
         Column("nats", "", lambda run: place(run, heldout=False)[1], number),
         Column("held-out\nerror", "", lambda run: place(run, heldout=True)[1], lambda share: percentage(share, 2)),
@@ -112,14 +96,3 @@ def _columns(told: Sequence[str], above: str, *, heldout: bool) -> list[Column[R
         Column("model", "", lambda run: run.record.model["name"], is_left=True),
         *map(setting, told),
     ]
-
-
-def _common_folder(directories: Sequence[str]) -> str:
-    """The folder that holds all of them; nothing where some are absolute and others are not.
-
-    Example:
-        >>> _common_folder(["sweeps/a/trials/0", "sweeps/b/trials/0"]), _common_folder(["a", "/b"])
-        ('sweeps', '')
-    """
-    parents = [Path(directory).parent for directory in directories]
-    return "" if len({parent.is_absolute() for parent in parents}) > 1 else os.path.commonpath(parents)

@@ -7,6 +7,7 @@ under its heading, before those of the same heading that it inherits.
 import contextlib
 import inspect
 import io
+import json
 import re
 import shutil
 import sys
@@ -31,6 +32,10 @@ GIVEN = "given"
 """The field that holds which of a command's generated flags were given."""
 Generated = tuple[str, Any, Any]
 """A flag that no class defines: its name, its type as tyro takes it, and its default."""
+ByGroup = Mapping[str, Sequence[Generated]]
+"""Such flags, by heading."""
+CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes)
+"""No flag has another to switch it off, nor a name with that of its group before it."""
 WIDEST = 100
 """Columns beyond which a line of text is hard to read, however wide the terminal is."""
 
@@ -106,56 +111,47 @@ class JsonFlag:
     json: bool = False
     """Print one JSON object and nothing else."""
 
+    def result(self, facts: Callable[[], Mapping[str, Any]], show: Callable[[], object]) -> None:
+        """Print the result: facts for a program, or what `show` prints for a person."""
+        if self.json:
+            print(json.dumps(facts()))
+        else:
+            show()
 
-class _Held(io.TextIOWrapper):
-    """Text that is printed later, in the letters and colours that standard output can show."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO(), encoding=sys.stdout.encoding or "utf-8", errors="replace", write_through=True)
-        self._is_terminal = sys.stdout.isatty()
-
-    def isatty(self) -> bool:
-        return self._is_terminal
-
-    def text(self) -> str:
-        """What was written."""
-        self.seek(0)
-        return self.read()
+    def tell(self, line: str) -> None:
+        """Say something beside the result: on standard error, where standard output is for a program."""
+        print(line, file=sys.stderr if self.json else sys.stdout)
 
 
-def parse(
-    kind: type[Parsed], command: str, arguments: list[str], generated: Mapping[str, Sequence[Generated]] | None = None
-) -> Parsed:
+def parse(kind: type[Parsed], command: str, arguments: list[str], generated: ByGroup | None = None) -> Parsed:
     """The arguments as an instance of a class of flags; a mistake is one line, not a box.
 
     Of `generated` flags, which come by heading, the field `given` of the class gets those that were given.
     """
-    mistake, shown = io.StringIO(), _Held()
+    mistake, grouped, program = io.StringIO(), _grouped(kind, generated or {}), f"preq {command}"
+    shown = io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding or "utf-8", "replace")  # drawn in letters that it has
     try:
         with contextlib.redirect_stderr(mistake), contextlib.redirect_stdout(shown):
-            parsed: Any = tyro.cli(
-                _grouped(kind, generated or {}),
-                args=arguments,
-                prog=f"preq {command}",
-                description=DESCRIPTION,
-                config=(tyro.conf.FlagCreatePairsOff,),
-            )
+            parsed: Any = tyro.cli(grouped, args=arguments, prog=program, description=DESCRIPTION, config=CONFIG)
     except SystemExit as stop:
         if not stop.code:
-            usage, _, rest = shown.text().partition("\n")
+            shown.seek(0)
+            usage, _, rest = shown.read().partition("\n")
             text = help_top(kind.__doc__ or "", width := shutil.get_terminal_size().columns)
             print(_fill(usage, width, later="  "), rest.replace(DESCRIPTION, text), sep="\n", end="", flush=True)
             raise
         raise PreqError(one_line(mistake.getvalue(), command)) from None
     values = {name: value for group in vars(parsed).values() for name, value in vars(group).items()}
     if generated:
-        names = [name for those in generated.values() for name, *_ in those]
-        asked = {name: values.pop(name) for name in names}
+        asked = {name: values.pop(name) for those in generated.values() for name, *_ in those}
         values[GIVEN] = {name: value for name, value in asked.items() if value is not None and value is not False}
-    return kind(**values)
+    made = kind(**values)
+    if () in values.values():
+        raise PreqError(f"{program} needs at least one run; name its directory, see {program} --help")
+    return made
 
 
-def _grouped(kind: type, generated: Mapping[str, Sequence[Generated]]) -> type:
+def _grouped(kind: type, generated: ByGroup) -> type:
     """The flags of a class as tyro takes them in groups: a class of classes, one for each heading."""
     hints, help_of = get_type_hints(kind, include_extras=True), meanings(kind)
     left = {name: each for name, each in described(kind).items() if name != GIVEN}
@@ -168,11 +164,12 @@ def _grouped(kind: type, generated: Mapping[str, Sequence[Generated]]) -> type:
             groups[group].append((name, Annotated[_typed(hints[name], each), told], each.default))
     for group, more in generated.items():
         groups[group] += more
-    made = [
-        (f"group_{group}", Annotated[_flags_class(those), tyro.conf.arg(name=group, help="")])
-        for group, those in groups.items()
-        if those
-    ]
+    made = []
+    for group, those in groups.items():
+        # a default that is missing makes a flag that is required
+        flags = [(name, hint, field(default=value)) for name, hint, value in those]
+        grouped: Any = make_dataclass("Flags", flags, kw_only=True)
+        made += [(f"group_{group}", Annotated[grouped, tyro.conf.arg(name=group, help="")])] if those else []
     return make_dataclass(kind.__name__, made)
 
 
@@ -185,13 +182,6 @@ def _typed(hint: Any, setting: Described) -> Any:
     if setting.terms.hint:
         return Annotated[kind, default(setting.terms.hint)]
     return Annotated[kind, UNSET] if setting.default is None or setting.default is False else kind
-
-
-def _flags_class(those: Sequence[Generated]) -> Any:
-    """A class with these flags, whose names are not prefixed by that of their group."""
-    # a default that is missing makes a flag that is required
-    flags = [(name, Annotated[hint, tyro.conf.OmitArgPrefixes], field(default=value)) for name, hint, value in those]
-    return make_dataclass("Flags", flags, kw_only=True)
 
 
 def help_top(text: str, width: int) -> str:
@@ -220,10 +210,8 @@ def _wrapped(paragraph: str, width: int) -> str:
 
 
 def _fill(words: str, width: int, first: str = "", later: str = "") -> str:
-    return textwrap.fill(
-        " ".join(words.split()), width, initial_indent=first, subsequent_indent=later,
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+    wrapper = textwrap.TextWrapper(width, first, later, break_long_words=False, break_on_hyphens=False)
+    return wrapper.fill(" ".join(words.split()))
 
 
 def one_line(box: str, command: str) -> str:
@@ -242,8 +230,6 @@ def one_line(box: str, command: str) -> str:
     sections = [section.strip() for section in text.split("\n") if section.strip()]
     message = sections[0].rstrip(".") if sections else "arguments not understood"
     message = re.sub(r"(?<=[A-Z]{2}) (?!-|[A-Z]{2}).*?\(required\)", "", message)  # what stands behind each name
-    hint = ";"
-    for section in sections[1:]:
-        if "erhaps you meant" in section and (flag := re.search(r"--[\w-]+", section)):
-            hint = f"; did you mean {flag.group()}?"
+    meant = re.search(r"erhaps you meant.*?(--[\w-]+)", " ".join(sections[1:]))
+    hint = f"; did you mean {meant[1]}?" if meant else ";"
     return f"{message[:1].lower()}{message[1:]}{hint} see preq {command} --help"

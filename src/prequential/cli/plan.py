@@ -10,7 +10,8 @@ import tyro
 
 from prequential.cli.job import MachineFlags, data_name
 from prequential.cli.parse import UNSET, JsonFlag, Word, flag_group
-from prequential.cli.settings import SettingFlags, parse_settings
+from prequential.cli.settings import SettingFlags
+from prequential.cli.show import duration
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError, require_count
 from prequential.events import Calibrate, Event, Predict, Train
@@ -63,9 +64,9 @@ class PlanFlags(PlanDataFlags, PlanModelFlags, SettingFlags, MachineFlags, JsonF
     """Include the closing stage and the evaluation on held-out data."""
 
 
-def main_plan(arguments: list[str]) -> int:
-    """Parse, check, print."""
-    flags = _together(parse_settings(PlanFlags, "plan", arguments))
+def main_plan(flags: PlanFlags) -> None:
+    """Check, print."""
+    flags = _together(flags)
     require_count("--events", flags.events, at_least=0)
     if (flags.model is None) != (flags.data is None):
         raise PreqError("a cost needs both --model and --data; give the other too, or leave both out")
@@ -80,7 +81,7 @@ def main_plan(arguments: list[str]) -> int:
     if flags.json:
         facts = {"method": plan.method.name, "length": plan.length, "plan_seed": plan.seed, "digest": plan.digest()}
         print(json.dumps(facts | {"prequential": plan.method.prequential, "causal": True} | asdict(counts) | cost))
-        return 0
+        return
     for number, event in enumerate(islice(plan.events(), flags.events)):
         print(f"{number:>10,}  {describe(event)}")
     if counts.events > flags.events:
@@ -97,12 +98,12 @@ def main_plan(arguments: list[str]) -> int:
     )
     if cost:
         flops = "–" if cost["flops"] is None else f"{cost['flops']:.3g}"
+        took = f"{cost['seconds']:.1f} s" if cost["seconds"] < 60 else duration(cost["seconds"])
         apart = f" (+ {cost['heldout_flops']:.2g} for held-out data)" if cost["heldout_flops"] else ""
         print(
-            f"  cost       {flops} FLOPs{apart}, about {_duration(cost['seconds'])} on {cost['device']} "
+            f"  cost       {flops} FLOPs{apart}, about {took} on {cost['device']} "
             f"({cost['train_step_seconds'] * 1e3:.3g} ms per training step of {cost['batch_size']})"
         )
-    return 0
 
 
 def _together(flags: PlanFlags) -> PlanFlags:
@@ -122,36 +123,13 @@ def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) 
     from prequential.runs.session import make_session
 
     assert flags.model is not None
-    session = make_session(
-        flags.model,
-        data,
-        plan.method,
-        [recipe],
-        [0],
-        plan_seed=plan.seed,
-        width=flags.width,
-        device=flags.device,
-        execution=replace(flags.execution, compiled=False),
-    )
+    how = (plan.seed, flags.width, flags.device, replace(flags.execution, compiled=False))
+    session = make_session(flags.model, data, plan.method, [recipe], [0], *how)
     with num_threads(find_num_threads(flags.num_threads, session.learner)):
         found = estimate(plan, session.learner)
     flops: dict[str, Any] = found.flops or {"code": None, "heldout": 0.0}
     counted = {"flops": flops["code"], "heldout_flops": flops["heldout"], "device": flags.device}
     return asdict(found) | counted
-
-
-def _duration(seconds: float) -> str:
-    """A time as people say it.
-
-    Example:
-        >>> _duration(75), _duration(3.2), _duration(9000)
-        ('1 min 15 s', '3.2 s', '2 h 30 min')
-    """
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def describe(event: Event) -> str:

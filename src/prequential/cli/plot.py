@@ -5,8 +5,8 @@ from typing import Annotated
 
 import tyro
 
-from prequential.cli.parse import PathText, Runs, parse
-from prequential.errors import PreqError
+from prequential.cli.parse import PathText, Runs
+from prequential.errors import PreqError, require_known
 from prequential.report.plots import KINDS, plot
 from prequential.report.plots.draw import USED_BY
 from prequential.settings import setting
@@ -27,7 +27,7 @@ class PlotFlags:
     `preq plot regret runs/lenet runs/mlp2 -o regret.png`
     """
 
-    kind: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="KIND", help_behavior_hint="")]
+    kind: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="KIND", help_behavior_hint="(required)")] = ""
     """regret, loss, error, curve, calibration, replay or pareto."""
     runs: Runs
     """Runs or folders of runs; runs that differ only in the seed become one line with a band."""
@@ -46,17 +46,15 @@ class PlotFlags:
     prefix: bool = False
     """Draw only the labels that every run has coded, unfinished runs too."""
 
+    def __post_init__(self) -> None:
+        if not self.kind:
+            raise PreqError(f"preq plot needs a kind of picture: {', '.join(KINDS)}; see preq plot --help")
+        require_known("kind of picture", self.kind, KINDS)
+        if self.output is None and self.runs:
+            raise PreqError(f"preq plot needs a file for the picture; add -o {self.kind}.png (or .svg, .pdf)")
 
-def main_plot(arguments: list[str]) -> int:
-    """Parse, draw, say where."""
-    words = [word for word in arguments if not word.startswith("-")]
-    if not words and not {"-h", "--help"} & set(arguments):
-        raise PreqError(f"preq plot needs a kind of picture: {', '.join(KINDS)}; see preq plot --help")
-    flags = parse(PlotFlags, "plot", arguments)
-    if flags.kind in KINDS and not flags.runs:
-        raise PreqError(f"preq plot {flags.kind} needs at least one run; name directories of runs")
-    if flags.kind in KINDS and flags.output is None:
-        raise PreqError(f"preq plot needs a file for the picture; add -o {flags.kind}.png (or .svg, .pdf)")
+
+def main_plot(flags: PlotFlags) -> None:
+    """Draw, say where."""
     path = plot(flags.kind, flags.runs, flags.output or "", **{name: getattr(flags, name) for name in USED_BY})
     print(f"picture: {path}")
-    return 0

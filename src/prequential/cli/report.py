@@ -5,8 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from prequential.cli.parse import PathText, Runs, parse
-from prequential.errors import PreqError
+from prequential.cli.parse import PathText, Runs
 from prequential.report.page import write_report
 
 
@@ -28,11 +27,7 @@ class ReportFlags:
     """Compare only the labels that every run has coded, and take unfinished runs too."""
 
 
-def main_report(arguments: list[str]) -> int:
-    """Parse, write, say where."""
-    flags = parse(ReportFlags, "report", arguments)
-    if not flags.directories:
-        raise PreqError("preq report needs at least one run; name its directory, see preq report --help")
+def main_report(flags: ReportFlags) -> None:
+    """Write, say where."""
     written = write_report(flags.directories, flags.output or "report.html", prefix=flags.prefix)
     print(f"report: {written} ({written.stat().st_size / 1e6:,.1f} MB)")
-    return 0

@@ -1,22 +1,24 @@
 """`preq run DATA MODEL`."""
 
-import json
 import math
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from prequential.cli import EXIT_DIVERGED
-from prequential.cli.job import JobFlags, job_from
+from prequential.cli.job import JobFlags
 from prequential.cli.parse import JsonFlag, PathText, flag_group
-from prequential.cli.settings import parse_settings
-from prequential.errors import PreqError, unknown_name
+from prequential.errors import PreqError, require_known
 from prequential.learn.execution import Execution
+from prequential.methods import Method
 from prequential.report.picture import require_picture_path
 from prequential.report.plots import plot_curve
 from prequential.runs.record import Record, require_no_run
 from prequential.settings import setting
 from prequential.trackers import track, tracker_names
+
+COMPILED = {"auto": None, "yes": True, "no": False}
 
 
 @flag_group("machine")
@@ -50,21 +52,23 @@ class Run(JobFlags, RunMachineFlags, JsonFlag):
     @property
     def execution(self) -> Execution:
         """With what a single run can ask for."""
-        return replace(super().execution, deterministic=self.deterministic, compiled=_compiled(self.compile))
+        word = self.compile or "auto"
+        require_known("--compile", word, COMPILED)
+        return replace(super().execution, deterministic=self.deterministic, compiled=COMPILED[word])
 
 
-def main_run(arguments: list[str]) -> int:
-    """Parse, run, print."""
-    flags = parse_settings(Run, "run", arguments)
-    job = job_from(flags)
+def main_run(flags: Run) -> int:
+    """Run, print."""
+    job = flags.job()
+    method: Method = job["method"]
     if flags.resume and flags.out is None:
         raise PreqError("--resume needs the directory of the run; give --out")
-    if flags.picture is not None:
-        require_picture_path(Path(flags.picture))
-        if not job.method.prequential:
-            raise PreqError(f"{job.method.name} has no codelength to draw; leave --picture out")
     if flags.track is not None and flags.out is None:
         raise PreqError("--track needs a directory for what it logs and remembers; give --out")
+    if flags.picture is not None:
+        require_picture_path(Path(flags.picture))
+        if not method.prequential:
+            raise PreqError(f"{method.name} has no codelength to draw; leave --picture out")
     trackers = [track(name, flags.out or ".") for name in tracker_names(flags.track)]
     if flags.out is not None and not flags.resume:
         require_no_run(Path(flags.out))
@@ -72,37 +76,18 @@ def main_run(arguments: list[str]) -> int:
     from prequential.cli.show import ProgressBar, print_result
     from prequential.runs.run import Interrupted, run
 
-    data = job.load()
+    data = flags.load(flags.data, flags.length)
+    kept = {name: getattr(flags, name) for name in ("out", "name", "resume", "checkpoint_seconds")}
     signal_number = 0
-    with ProgressBar(job.method, len(data), plan_seed=flags.plan_seed) as bar:
+    with ProgressBar(method, len(data), plan_seed=flags.plan_seed) as bar:
         try:
-            record = run(
-                flags.model,
-                data,
-                **job.arguments(),
-                out=flags.out,
-                name=flags.name,
-                resume=flags.resume,
-                checkpoint_seconds=flags.checkpoint_seconds,
-                listeners=[bar, *trackers],
-            )
+            record = run(flags.model, data, **job, **kept, listeners=[bar, *trackers])
         except Interrupted as interrupted:
             record, signal_number = interrupted.record, interrupted.signal_number
-    if flags.json:
-        print(json.dumps(record.summary()))
-    else:
-        print_result(record)
+    flags.result(record.summary, partial(print_result, record))
     if flags.picture is not None and len(record.nats):
-        path = plot_curve(record, flags.picture)
-        print(f"picture: {path}", file=sys.stderr if flags.json else sys.stdout)
+        flags.tell(f"picture: {plot_curve(record, flags.picture)}")
     return _status(record, signal_number)
-
-
-def _compiled(word: str | None) -> bool | None:
-    choices = {None: None, "auto": None, "yes": True, "no": False}
-    if word not in choices:
-        raise unknown_name("--compile", str(word), ("auto", "yes", "no"))
-    return choices[word]
 
 
 def _status(record: Record, signal_number: int) -> int:
@@ -112,16 +97,10 @@ def _status(record: Record, signal_number: int) -> int:
         print(f"preq: stopped at label {len(record.nats)} of {record.length}{kept}{again}", file=sys.stderr)
         return 128 + signal_number
     if record.status == "diverged":
-        print(
-            f"preq: diverged: {_divergence(record)}{kept}; "
-            f"try a smaller --lr (now {record.recipe['learning_rate']:g}) or a larger --eps",
-            file=sys.stderr,
-        )
+        reason = "the weights are no numbers any more"
+        if len(record.nats) and not math.isfinite(record.nats[-1]):
+            reason = f"the label at position {len(record.nats) - 1} has no finite codelength"
+        todo = f"try a smaller --lr (now {record.recipe['learning_rate']:g}) or a larger --eps"
+        print(f"preq: diverged: {reason}{kept}; {todo}", file=sys.stderr)
         return EXIT_DIVERGED
     return 0
-
-
-def _divergence(record: Record) -> str:
-    if len(record.nats) and not math.isfinite(record.nats[-1]):
-        return f"the label at position {len(record.nats) - 1} has no finite codelength"
-    return "the weights are no numbers any more"

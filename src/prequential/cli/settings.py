@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -41,91 +42,72 @@ class Home:
         return getattr(self.owner, "name", "recipe")
 
 
-@dataclass(frozen=True)
-class SettingFlag:
-    """A flag, and the setting it is in each class that has it."""
+Flags = dict[str, dict[Any, Home]]
+"""By the name of a flag, the setting it is in each class that has it."""
 
-    name: str
-    homes: tuple[Home, ...]
 
-    @property
-    def as_typed(self) -> str:
-        """As it is written on the command line."""
-        return f"--{self.name.replace('_', '-')}"
-
-    @property
-    def rank(self) -> int:
-        """Those that people look at come first."""
-        terms = self.homes[0].setting.terms
-        return 0 if terms.role else 1 if terms.short else 2
-
-    def home(self, owner: type) -> Home | None:
-        """The setting it is in a class, if any."""
-        return next((home for home in self.homes if home.owner is owner), None)
-
-    def for_tyro(self, num_owners: int) -> Generated:
-        """As it is parsed, with its default and its meaning; both say whose they are where classes differ."""
-        first, meant = self.homes[0], {home.meaning: "" for home in self.homes}
-        for text in meant:
-            names = [home.name for home in self.homes if home.meaning == text]
-            lowered = f"{text[:1].lower()}{text[1:]}" if text[1:2].islower() else text
-            meant[text] = text if len(names) == num_owners else f"{', '.join(names)}: {lowered}"
-        others = [f"{home.name} {home.hint}" for home in self.homes if home.hint != first.hint]
-        hint = default(", ".join([first.hint, *others])) if first.hint else UNSET
-        kind = bool if first.kind is bool else TYPES[first.kind]
-        told = tyro.conf.arg(help=" ".join(meant.values()))
-        return self.name, Annotated[kind, hint, told], False if kind is bool else None
+def for_tyro(name: str, homes: Iterable[Home], num_owners: int) -> Generated:
+    """A flag as it is parsed, with its default and its meaning; both say whose they are where classes differ."""
+    first, *others = homes
+    named: dict[str, list[str]] = {}
+    for home in (first, *others):
+        named.setdefault(home.meaning, []).append(home.name)
+    meant = []
+    for text, names in named.items():
+        lowered = f"{text[:1].lower()}{text[1:]}" if text[1:2].islower() else text
+        meant.append(text if len(names) == num_owners else f"{', '.join(names)}: {lowered}")
+    hints = [first.hint, *(f"{home.name} {home.hint}" for home in others if home.hint != first.hint)]
+    hint = default(", ".join(hints)) if first.hint else UNSET
+    kind = bool if first.kind is bool else TYPES[first.kind]
+    return name, Annotated[kind, hint, tyro.conf.arg(help=" ".join(meant))], False if kind is bool else None
 
 
 @cache
-def setting_flags(*owners: type) -> dict[str, SettingFlag]:
-    """The flags of classes of settings, by name; a setting of a type that no flag can give has none.
+def setting_flags(*owners: type) -> Flags:
+    """The flags of classes of settings, those that people look at first; one of a type that no flag can give has none.
 
     Example:
-        >>> [(home.name, home.setting.name) for home in setting_flags(*METHODS.values())["streams"].homes]
+        >>> [(home.name, home.setting.name) for home in setting_flags(*METHODS.values())["streams"].values()]
         [('mi-rs', 'num_streams'), ('mi-rb', 'num_replays')]
     """
-    homes: dict[str, list[Home]] = {}
+    found: Flags = defaultdict(dict)
     for owner in owners:
         for each in described(owner).values():
             flag, terms = (each.terms.flag or each.name).replace("-", "_"), each.terms
             text = " ".join(meanings(owner).get(each.name, "").split("\n\n")[0].split())
             for part, (parameter, meaning) in terms.parts.items():
                 made_of = inspect.signature(terms.make or dict).parameters[parameter]
-                home = Home(owner, each, without_none(made_of.annotation), _hint(made_of.default), meaning, parameter)
-                homes.setdefault(part, []).append(home)
+                kind, hint = without_none(made_of.annotation), _hint(made_of.default)
+                found[part][owner] = Home(owner, each, kind, hint, meaning, parameter)
             if each.kind is bool:
                 name, meaning = (f"no_{flag}", terms.off or f"Without: {text}") if each.default else (flag, text)
-                homes.setdefault(name, []).append(Home(owner, each, bool, "", meaning))
+                found[name][owner] = Home(owner, each, bool, "", meaning)
             elif each.kind in TYPES:
-                homes.setdefault(flag, []).append(Home(owner, each, each.kind, terms.hint or _hint(each.default), text))
-    flags = [SettingFlag(name, tuple(found)) for name, found in homes.items()]
-    return {flag.name: flag for flag in sorted(flags, key=lambda flag: flag.rank)}
+                found[flag][owner] = Home(owner, each, each.kind, terms.hint or _hint(each.default), text)
+    first = {name: next(iter(homes.values())).setting.terms for name, homes in found.items()}
+    return {name: found[name] for name in sorted(found, key=lambda name: (not first[name].role, not first[name].short))}
 
 
 def _hint(default: Any) -> str:
     return "" if default is None else f"{default:g}" if isinstance(default, float) else str(default)
 
 
-def given_settings(given: Mapping[str, Any], owner: Any, flags: Mapping[str, SettingFlag]) -> dict[str, Any]:
+def given_settings(given: Mapping[str, Any], owner: Any, flags: Flags) -> dict[str, Any]:
     """What the flags that were given mean for a class; one that it does not have is a mistake."""
     settings: dict[str, Any] = {}
-    parts: dict[str, dict[str, Any]] = {}
+    parts: dict[str, dict[str, Any]] = defaultdict(dict)
     for name, value in given.items():
         if name not in flags:
             continue
-        if (home := flags[name].home(owner)) is None:
-            belongs = ", ".join(home.name for home in flags[name].homes)
-            raise PreqError(f"{flags[name].as_typed} has no meaning for {owner.name}; it belongs to {belongs}")
+        if (home := flags[name].get(owner)) is None:
+            belongs = ", ".join(home.name for home in flags[name].values())
+            raise PreqError(f"--{name.replace('_', '-')} has no meaning for {owner.name}; it belongs to {belongs}")
         if home.parameter:
-            parts.setdefault(home.setting.name, {})[home.parameter] = value
+            parts[home.setting.name][home.parameter] = value
         else:
             settings[home.setting.name] = not home.setting.default if home.setting.kind is bool else value
-    for name, arguments in parts.items():
-        make = described(owner)[name].terms.make
-        assert make is not None
-        settings[name] = make(**arguments)
-    return settings
+    made = {name: (described(owner)[name].terms.make or dict)(**arguments) for name, arguments in parts.items()}
+    return settings | made
 
 
 @flag_group("method")
@@ -161,29 +143,23 @@ def _kinds(method: str | None) -> tuple[Any, ...]:
 
 
 def parse_settings(kind: type[Parsed], command: str, arguments: list[str]) -> Parsed:
-    """Arguments with the flags of every method, of the user's own too if the arguments name one, and of the recipe."""
-    method = _asked(arguments)
-    kinds = _kinds(method)
-    flags = {"method": setting_flags(*kinds), "training": setting_flags(Recipe)}
-    _require_apart(method, flags["method"], [*flags["training"], *(each.name for each in fields(kind))])  # type: ignore[arg-type]
-    generated = {
-        "method": [flag.for_tyro(len(kinds)) for flag in flags["method"].values()],
-        "training": [flag.for_tyro(1) for flag in flags["training"].values()],
-    }
-    return parse(kind, command, arguments, generated)
-
-
-def _asked(arguments: list[str]) -> str | None:
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--method", nargs="?")
-    method: str | None = parser.parse_known_args(arguments)[0].method
-    return method
-
-
-def _require_apart(method: str | None, flags: Mapping[str, SettingFlag], taken: Iterable[str]) -> None:
-    for name in taken:
-        if name in flags:
+    """Arguments, where the class takes settings with the flags of every method, of the user's own too if the arguments
+    name one, and of the recipe."""
+    if not issubclass(kind, SettingFlags):
+        return parse(kind, command, arguments)
+    asked = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    asked.add_argument("--method", nargs="?")
+    method: str | None = asked.parse_known_args(arguments)[0].method
+    owners = {"method": _kinds(method), "training": (Recipe,)}
+    flags = {group: setting_flags(*kinds) for group, kinds in owners.items()}
+    for name in (*flags["training"], *(each.name for each in fields(kind))):
+        if name in flags["method"]:
             raise PreqError(
-                f"the flag {flags[name].as_typed} of the method '{method}' has a meaning already; "
+                f"the flag --{name.replace('_', '-')} of the method '{method}' has a meaning already; "
                 "name another with setting(..., flag=...)"
             )
+    generated = {
+        group: [for_tyro(name, homes.values(), len(owners[group])) for name, homes in those.items()]
+        for group, those in flags.items()
+    }
+    return parse(kind, command, arguments, generated)

@@ -2,17 +2,21 @@
 
 import math
 import sys
+from collections.abc import Iterable
+from datetime import timedelta
 from operator import itemgetter
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Column as TableColumn
+from rich.table import Table
 
 from prequential.methods import Method
 from prequential.plan import Plan
 from prequential.reference import Published, other_figure, published
 from prequential.report.table import Column, print_table, say
-from prequential.report.text import counted
+from prequential.report.text import counted, number
 from prequential.runs.progress import Progress as RunProgress
 from prequential.runs.record import Record
 
@@ -35,15 +39,11 @@ def columns_for(width: int, length: int) -> list[ProgressColumn]:
         ("{task.fields[rate]:>6} per label", 16),
         ("{task.fields[errors]:>6} errors", 13),
     ]
-    shown: list[ProgressColumn] = []
-    room = width - SECONDS_LEFT - LEAST_BAR
-    for text, size in parts:
-        if size + 1 > room:
-            break
-        room -= size + 1
-        shown.append(TextColumn(text))
-    bar = BarColumn(bar_width=min(LEAST_BAR + room, MOST_BAR))
-    return [bar, *shown, TimeRemainingColumn(), TextColumn("left")]
+    room = width - SECONDS_LEFT
+    while parts and sum(size + 1 for _, size in parts) > room - LEAST_BAR:
+        parts.pop()
+    bar = BarColumn(bar_width=min(room - sum(size + 1 for _, size in parts), MOST_BAR))
+    return [bar, *(TextColumn(text) for text, _ in parts), TimeRemainingColumn(), TextColumn("left")]
 
 
 class LiveLine(Progress):
@@ -66,15 +66,31 @@ class ProgressBar(LiveLine):
         self._run = self.add_task("run", total=whole, position="", nats="–", rate="–", errors="–")
 
     def __call__(self, progress: RunProgress) -> None:
-        coded = progress.position > 0
-        self.update(
-            self._run,
-            completed=progress.trained_examples,
-            position=f"{progress.position:,}/{progress.length:,}",
-            nats=f"{progress.nats:,.0f}" if coded else "–",
-            rate=f"{progress.nats / progress.position:.4f}" if coded else "–",
-            errors=f"{progress.errors:,}" if coded else "–",
-        )
+        told: dict[str, Any] = {"position": f"{progress.position:,}/{progress.length:,}"}
+        if progress.position:
+            told |= {"nats": f"{progress.nats:,.0f}", "rate": f"{progress.nats / progress.position:.4f}"}
+            told["errors"] = f"{progress.errors:,}"
+        self.update(self._run, completed=progress.trained_examples, **told)
+
+
+def print_list(heads: Iterable[TableColumn | str], rows: Iterable[Iterable[str]], note: str) -> None:
+    """What there is, as a table, and below it what is to be known of it."""
+    console, table = Console(), Table(*heads, box=None)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print(note, style="dim")
+
+
+def duration(seconds: float) -> str:
+    """How long, in as few letters as say it.
+
+    Example:
+        >>> duration(65), duration(3_725), duration(200_000)
+        ('1:05', '1:02:05', '2d 7:33:20')
+    """
+    text = str(timedelta(seconds=round(seconds))).removeprefix("0:").removeprefix("0")
+    return text.replace(" days, ", "d ").replace(" day, ", "d ")
 
 
 def print_result(record: Record) -> None:
@@ -101,22 +117,17 @@ def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
     their_bits = their.nats / math.log(2) / their.length if their.nats else None
     return [
         ("labels", f"{len(record.nats) if record.prequential else record.length:,}", f"{their.length:,}"),
-        ("codelength, nats", _number(record.codelength, ",.0f"), _number(their.nats, ",.0f")),
-        ("bits per label", _number(record.bits_per_label, ".4f"), _number(their_bits, ".4f")),
-        ("errors", _number(record.errors, ",d"), _number(their.errors, ",d")),
-        ("held-out loss, nats", _number(loss, ".4f"), _number(their.heldout_loss, ".2f")),
-        ("held-out error", _number(error, ".2%"), _number(their.heldout_error, ".1%")),
-        ("FLOPs", _number(flops.get("code"), ".2g"), _number(their.flops, ".2g")),
-        ("seconds", _number(record.seconds, ",.1f"), "–"),
+        ("codelength, nats", number(record.codelength, ",.0f"), number(their.nats, ",.0f")),
+        ("bits per label", number(record.bits_per_label, ".4f"), number(their_bits, ".4f")),
+        ("errors", number(record.errors, ",d"), number(their.errors, ",d")),
+        ("held-out loss, nats", number(loss, ".4f"), number(their.heldout_loss, ".2f")),
+        ("held-out error", number(error, ".2%"), number(their.heldout_error, ".1%")),
+        ("FLOPs", number(flops.get("code"), ".2g"), number(their.flops, ".2g")),
+        ("seconds", number(record.seconds, ",.1f"), "–"),
         ("device", _device(record), "–"),
     ]
 
 
 def _device(record: Record) -> Any:
-    environment = record.environment
-    device, threads = environment["device"], environment["threads"]
-    return f"{device}, {counted(threads, 'thread')}" if device == "cpu" else environment["device_name"]
-
-
-def _number(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
+    made = record.environment
+    return f"cpu, {counted(made['threads'], 'thread')}" if made["device"] == "cpu" else made["device_name"]

@@ -1,6 +1,5 @@
 """`preq sweep DATA MODEL`, and `preq sweep show DIR`."""
 
-import json
 import math
 import sys
 from functools import partial
@@ -10,11 +9,11 @@ import tyro
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from prequential.cli import EXIT_DIVERGED
-from prequential.cli.job import Job, JobFlags, job_from
-from prequential.cli.parse import JsonFlag, flag_group, parse
-from prequential.cli.settings import parse_settings
+from prequential.cli.job import JobFlags
+from prequential.cli.parse import JsonFlag, flag_group
 from prequential.cli.show import LiveLine
 from prequential.errors import PreqError, require_count
+from prequential.methods import Method
 from prequential.settings import setting
 from prequential.trackers import tracker_names
 
@@ -93,53 +92,49 @@ class Show(JsonFlag):
     """The address of a study that needs a password."""
 
 
-def main_sweep(arguments: list[str]) -> int:
-    """Parse, sweep, print."""
-    if arguments[:1] == ["show"]:
-        return _show(arguments[1:])
-    flags = parse_settings(Sweep, "sweep", arguments)
-    job = job_from(flags)
+def main_sweep(flags: Sweep) -> int:
+    """Sweep, print."""
+    job = flags.job()
     require_count("--top", flags.top)
     if not flags.threads.isdecimal():
         raise PreqError(f"--threads of a sweep must be a whole number, got '{flags.threads}'")
+    from prequential.cli.sweep_table import print_summary
     from prequential.sweeps import SweepInterrupted, sweep
+    from prequential.sweeps.trials import Loader
 
+    source = {name: value for name, value in flags.options().items() if value is not None and name != "data_dir"}
+    load = partial(flags.load, flags.data, flags.length)
+    data = Loader(load, {"name": flags.data, "length": flags.length, **source})
     with _Bar() as bar:
         try:
-            summary = sweep(flags.model, _loader(flags), **_arguments(flags, job), listeners=[bar])
+            summary = sweep(flags.model, data, **job, **_arguments(flags, job["method"]), listeners=[bar])
         except SweepInterrupted as stopped:
             again = "the same command with --resume goes on"
             print(f"preq: stopped after {bar.done} of {flags.trials} trials; {again}", file=sys.stderr)
             return 128 + stopped.signal_number
-    _print(summary, flags.top, flags.json)
+    flags.result(partial(summary.as_json, flags.top), partial(print_summary, summary, flags.top))
     return 0 if summary.best is not None else EXIT_DIVERGED
 
 
-def _show(arguments: list[str]) -> int:
-    flags = parse(Show, "sweep show", arguments)
+def main_sweep_show(flags: Show) -> None:
+    """Tell of a sweep again."""
     require_count("--top", flags.top)
+    from prequential.cli.sweep_table import print_summary
     from prequential.sweeps import summarise
 
-    _print(summarise(flags.directory, flags.storage), flags.top, flags.json)
-    return 0
+    summary = summarise(flags.directory, flags.storage)
+    flags.result(partial(summary.as_json, flags.top), partial(print_summary, summary, flags.top))
 
 
-def _print(summary: Any, top: int, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(summary.as_json(top)))
-        return
-    from prequential.cli.sweep_table import print_summary
-
-    print_summary(summary, top)
-
-
-def _arguments(flags: Sweep, job: Job) -> dict[str, Any]:
-    """What `sweep` takes besides model and data."""
-    given = job.arguments() | {"space": _space(flags, job)}
-    for name in ("out", "trials", "resume", "sampler", "prune", "stack", "grid", "storage", "grace_seconds"):
-        given[name] = getattr(flags, name)
-    given |= {"checkpoint_seconds": flags.checkpoint_seconds, "jobs": 1 if flags.jobs is None else flags.jobs}
-    return given | {"executor": _ray_tasks(flags), "track": tracker_names(flags.track)}
+def _arguments(flags: Sweep, method: Method) -> dict[str, Any]:
+    """What `sweep` takes beyond what `run` does."""
+    names = "out trials resume sampler prune stack grid storage grace_seconds checkpoint_seconds"
+    return {name: getattr(flags, name) for name in names.split()} | {
+        "space": _space(flags, method),
+        "jobs": 1 if flags.jobs is None else flags.jobs,
+        "executor": _ray_tasks(flags),
+        "track": tracker_names(flags.track),
+    }
 
 
 def _ray_tasks(flags: Sweep) -> Any:
@@ -155,24 +150,15 @@ def _ray_tasks(flags: Sweep) -> Any:
     return RayTasks(flags.ray, cpus=cpus, gpus=gpus, most=flags.jobs)
 
 
-def _loader(flags: Sweep) -> Any:
-    from prequential.sweeps.trials import Loader
-
-    options = {name: value for name, value in flags.options().items() if value is not None and name != "data_dir"}
-    return Loader(
-        partial(flags.load, flags.data, flags.length), {"name": flags.data, "length": flags.length, **options}
-    )
-
-
-def _space(flags: Sweep, job: Job) -> Any:
+def _space(flags: Sweep, method: Method) -> Any:
     """The space without what the flags fix."""
     from prequential.catalogue import own_name
     from prequential.sweeps.spaces import find_space, require_space
 
     space = find_space(flags.space)
-    require_space(space, job.method)
+    require_space(space, method)
     fixed = {*flags.of_method, *flags.of_recipe} | ({"width"} if flags.width is not None else set())
-    return {name: value for name, value in space.items() if (own_name(name, job.method) or name) not in fixed}
+    return {name: value for name, value in space.items() if (own_name(name, method) or name) not in fixed}
 
 
 class _Bar(LiveLine):

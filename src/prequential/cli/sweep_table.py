@@ -30,18 +30,19 @@ def print_summary(summary: Summary, top: int) -> None:
 
 def _columns(summary: Summary) -> list[Column[TrialResult]]:
     names = list(dict.fromkeys(name for trial in summary.trials for name in trial.settings))
-    measured: list[Column[TrialResult]] = [
-        Column("nats", "", lambda trial: trial.codelength, number),
-        Column(
-            "nats + ln n", "", lambda t: None if t.codelength is None else t.codelength + summary.choice_nats, number
-        ),
-    ]
-    if not summary.has_codelength:
-        measured = [Column("held-out loss", "", lambda trial: (trial.heldout or {}).get("loss"), "{:.4f}".format)]
+
+    def with_choice(trial: TrialResult) -> float | None:
+        return None if trial.codelength is None else trial.codelength + summary.choice_nats
 
     def setting(name: str) -> Column[TrialResult]:
         return Column(_short(name, summary), "", lambda trial: trial.settings.get(name), _form)
 
+    measured: list[Column[TrialResult]] = [
+        Column("nats", "", lambda trial: trial.codelength, number),
+        Column("nats + ln n", "", with_choice, number),
+    ]
+    if not summary.has_codelength:
+        measured = [Column("held-out loss", "", lambda trial: (trial.heldout or {}).get("loss"), "{:.4f}".format)]
     return [
         Column("trial", "", lambda trial: trial.number),
         *measured,
@@ -58,9 +59,8 @@ def _status(trial: TrialResult) -> str:
 
 def _lines(summary: Summary) -> list[str]:
     counts = Counter(map(_status, summary.trials))
-    said = ", ".join(
-        f"{counts[status]:,} {status}" for status in dict.fromkeys([*summary.counts, *counts]) if counts[status]
-    )
+    statuses = [status for status in dict.fromkeys([*summary.counts, *counts]) if counts[status]]
+    said = ", ".join(f"{counts[status]:,} {status}" for status in statuses)
     lines = [f"{counted(len(summary.trials), 'trial')}: {said}"]
     best = summary.best
     if best is not None and best.codelength is not None:
@@ -81,9 +81,7 @@ def _lines(summary: Summary) -> list[str]:
         saved = summary.saved
         less = "" if summary.flops is None else f", {saved['flops']:.2g} FLOPs"
         lines.append(f"pruning saved {saved['share']:.0%}: about {saved['seconds']:,.1f} seconds{less}")
-    return lines + [
-        f"trial {trial.number} failed: {trial.error}" for trial in summary.trials if trial.status == "failed"
-    ]
+    return lines + [f"trial {each.number} failed: {each.error}" for each in summary.trials if each.status == "failed"]
 
 
 def _short(name: str, summary: Summary) -> str:

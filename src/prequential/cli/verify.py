@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,14 +11,16 @@ import numpy as np
 import tyro
 
 from prequential.cli.code import OwnFlags, print_sizes, sizes_of
-from prequential.cli.parse import JsonFlag, flag_group, parse
+from prequential.cli.parse import JsonFlag, flag_group
 from prequential.cli.source import PlaceFlags, reload, source_arguments
 from prequential.errors import PreqError
+from prequential.learn.execution import Execution
+from prequential.methods.rebuild import method_from_settings
+from prequential.presets import recipe_from_settings
+from prequential.runs.record import Record, load
 
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
-    from prequential.learn.execution import Execution
-    from prequential.runs.record import Record
 
 
 @flag_group()
@@ -28,14 +31,9 @@ class Verify(PlaceFlags, OwnFlags, JsonFlag):
     """The directory of a finished run."""
 
 
-def main_verify(arguments: list[str]) -> int:
-    """Parse, encode, decode elsewhere, compare."""
-    flags = parse(Verify, "verify", arguments)
-    from prequential.methods.rebuild import method_from_settings
-    from prequential.presets import recipe_from_settings
-    from prequential.runs.record import load as load_record
-
-    record = load_record(flags.run)
+def main_verify(flags: Verify) -> None:
+    """Encode, decode elsewhere, compare."""
+    record = load(flags.run)
     if record.status != "finished" or not record.prequential:
         raise PreqError(f"{flags.run} holds no finished code (status {record.status}, {record.method['name']})")
     from prequential.models import is_package_model
@@ -44,43 +42,32 @@ def main_verify(arguments: list[str]) -> int:
     model = record.model["name"]
     if not is_package_model(model) and flags.model != model:
         raise PreqError(f"the model '{model}' is not one of the package; give it again (--model {model})")
-    seeds = record.seeds
+    seeds, made = record.seeds, record.environment
     source = record.source or {"name": record.data["name"]}
     data = reload(source, seeds["order_seed"], flags.data_dir).take(record.length)
-    if data.digests()["labels"] != record.data["labels"] or data.digests()["inputs"] != record.data["inputs"]:
+    if any(data.digests()[part] != record.data[part] for part in ("labels", "inputs")):
         raise PreqError(f"the data '{data.name}' here is not what {flags.run} was made with")
-    content, nats = encode_and_score(
-        model,
-        data,
-        method_from_settings(record.method, flags.method),
-        recipe_from_settings(record.recipe),
-        seed=seeds["seed"],
-        plan_seed=seeds["plan_seed"],
-        width=record.model["width"],
-        device=record.environment["device"],
-        execution=_as_recorded(record),
-        threads=record.environment["threads"],
-        listeners=(),
-    )
-    if not np.allclose(nats, record.nats, rtol=1e-9, atol=1e-12):
-        first = int(np.flatnonzero(~np.isclose(nats, record.nats, rtol=1e-9, atol=1e-12))[0])
+    method, recipe = method_from_settings(record.method, flags.method), recipe_from_settings(record.recipe)
+    how = {"width": record.model["width"], "device": made["device"], "execution": _as_recorded(record)}
+    how["plan_seed"] = seeds["plan_seed"]
+    content, nats = encode_and_score(model, data, method, recipe, seeds["seed"], made["threads"], (), **how)
+    different = np.flatnonzero(~np.isclose(nats, record.nats, rtol=1e-9, atol=1e-12))
+    if len(different):
         raise PreqError(
-            f"{flags.run} is not what its settings give here: from label {first} on its nats differ "
-            f"({record.codelength:,.1f} in the record, {nats.sum():,.1f} now; made with {_made_with(record)})"
+            f"{flags.run} is not what its settings give here: from label {different[0]} on its nats differ "
+            f"({record.codelength:,.1f} in the record, {nats.sum():,.1f} now; made with torch "
+            f"{made['torch']} on {made['device_name']}, {made['cpu_capability']}, {made['threads']} threads)"
         )
     with tempfile.TemporaryDirectory() as folder:
         labels = _decode_elsewhere(Path(folder), content, data, flags)
     if not np.array_equal(labels, record.labels):
         raise PreqError(f"the labels decoded are not those of {flags.run}")
     sizes = sizes_of(content, None) | {"record_nats": record.codelength, "labels_identical": True}
-    print_sizes(sizes, as_json=flags.json)
-    return 0
+    flags.result(lambda: sizes, partial(print_sizes, sizes))
 
 
-def _as_recorded(record: "Record") -> "Execution":
+def _as_recorded(record: Record) -> Execution:
     """How the run was executed, if its bits can be computed again at all."""
-    from prequential.learn.execution import Execution
-
     made = {"engine": "eager", "precision": "fp32"} | record.environment
     if not made["device"].startswith("cpu") and not made.get("deterministic"):
         raise PreqError(
@@ -88,11 +75,6 @@ def _as_recorded(record: "Record") -> "Execution":
             "make the run with --deterministic to verify it"
         )
     return Execution(engine=made["engine"], precision=made["precision"], compiled=False, deterministic=True)
-
-
-def _made_with(record: "Record") -> str:
-    made = record.environment
-    return f"torch {made['torch']} on {made['device_name']}, {made['cpu_capability']}, {made['threads']} threads"
 
 
 def _decode_elsewhere(folder: Path, content: bytes, data: "LoadedSequence", flags: Verify) -> np.ndarray:

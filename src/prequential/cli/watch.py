@@ -1,6 +1,5 @@
 """`preq watch RUN…`: where runs stand, while they go."""
 
-import os
 import sys
 import time
 from contextlib import suppress
@@ -9,9 +8,9 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.live import Live
 
-from prequential.cli.parse import Runs, parse
+from prequential.cli.parse import Runs
 from prequential.cli.watch_table import view
-from prequential.errors import PreqError, require_count, require_number
+from prequential.errors import require_count, require_number
 from prequential.report.watching import Snapshot, Watcher
 
 LINES_AROUND = 8
@@ -39,38 +38,24 @@ class WatchFlags:
     """How many runs are shown; the rest is counted."""
 
 
-def main_watch(arguments: list[str]) -> int:
-    """Parse, look, show."""
-    flags = parse(WatchFlags, "watch", arguments)
-    if not flags.directories:
-        raise PreqError("preq watch needs at least one directory of runs; name one, see preq watch --help")
+def main_watch(flags: WatchFlags) -> None:
+    """Look, show."""
     require_number("--every", flags.every, at_least=0.1)
     require_count("--top", flags.top)
-    console = Console(file=sys.stdout)
-    watcher = Watcher(flags.directories)
-    if flags.once or not sys.stdout.isatty():
-        _print(console, watcher.snapshot(), flags.top)
-        return 0
+    console, watcher = Console(file=sys.stdout), Watcher(flags.directories)
+    is_live = sys.stdout.isatty() and not flags.once
     with suppress(KeyboardInterrupt):
-        _follow(console, watcher, flags)
-    return 0
+        snapshot = _follow(console, watcher, flags) if is_live else watcher.snapshot()
+        console.print(view(snapshot, top=flags.top, width=console.width), highlight=False)
+        if is_live:
+            print("nothing is running any more")
 
 
-def _print(console: Console, snapshot: Snapshot, top: int) -> None:
-    plain = console.options.ascii_only
-    console.print(view(snapshot, top=top, width=_width(console), plain=plain), highlight=False)
-
-
-def _width(console: Console) -> int:
-    return console.width if console.is_terminal or "COLUMNS" in os.environ else max(console.width, 80)
-
-
-def _follow(console: Console, watcher: Watcher, flags: WatchFlags) -> None:
-    plain = console.options.ascii_only
+def _follow(console: Console, watcher: Watcher, flags: WatchFlags) -> Snapshot:
+    """Show where runs stand until all are over, and give where they stood then."""
     with Live(console=console, auto_refresh=False, vertical_overflow="crop", transient=True) as live:
         while not (snapshot := watcher.snapshot()).is_over:
             fitting = max(1, min(flags.top, console.height - LINES_AROUND - 2 * len(snapshot.groups)))
-            live.update(view(snapshot, top=fitting, width=console.width, plain=plain), refresh=True)
+            live.update(view(snapshot, top=fitting, width=console.width), refresh=True)
             time.sleep(flags.every)
-    _print(console, snapshot, flags.top)
-    console.print("nothing is running any more", highlight=False)
+    return snapshot

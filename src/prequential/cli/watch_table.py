@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Group as Lines
@@ -9,6 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from prequential.cli.show import duration
 from prequential.report.standings import Row
 from prequential.report.table import Column, lines_of
 from prequential.report.text import NAMED, counted, listed, number
@@ -17,7 +19,9 @@ from prequential.runs.live import DIED
 
 COLOURS = {"running": "cyan", "finished": "green", "pruned": "yellow", "stopped": "yellow"}
 LEVELS = "▁▂▃▄▅▆▇█"
-EIGHTHS = " ▏▎▍▌▋▊▉"
+BAR_SIZE = 6
+GAP = 2
+"""Between two columns."""
 NAME_WIDTH = 10
 """The least room a name is given."""
 OPTIONAL = ("recent", "rate", "errors", "/label")
@@ -25,15 +29,15 @@ OPTIONAL = ("recent", "rate", "errors", "/label")
 STATUSES = ("running", "finished", "diverged", "pruned", "stopped", "failed", DIED, "unreadable")
 
 
-def view(snapshot: Snapshot, *, top: int, width: int, plain: bool = False) -> RenderableType:
-    """The tables and notes, at most `top` runs and `width` columns; `plain` for terminals without these letters."""
+def view(snapshot: Snapshot, *, top: int, width: int) -> RenderableType:
+    """The tables and notes, at most `top` runs and `width` columns."""
     parts: list[RenderableType] = []
     room = top
     for group in snapshot.groups:
         shown, room = group[:room], max(room - len(group), 0)
         if shown:
-            parts += [Text("\n".join(lines_of(_title(shown[0]), width)), style="bold")]
-            parts += [_table(shown, len(group), width, plain=plain)]
+            title = Text("\n".join(lines_of(_title(shown[0]), width)), style="bold")
+            parts += [title, _table(shown, len(group), width)]
     hidden = Counter(row.status for _, row in snapshot.rows[top:])
     notes = [f"… and {hidden.total():,} more: {_statuses(hidden)}"] if hidden else []
     parts += [Text("\n".join(lines_of(note, width)), style="dim") for note in notes + _notes(snapshot)]
@@ -50,13 +54,10 @@ def _title(row: Row) -> str:
 def _notes(snapshot: Snapshot) -> list[str]:
     notes = []
     for status in RESUMABLE:
-        names = [name for name, row in snapshot.rows if row.status == status]
-        if names:
+        if names := [name for name, row in snapshot.rows if row.status == status]:
             notes.append(f"{status}, resumable: {listed(names)}; the same command with --resume goes on")
-    for name, reason in list(snapshot.unreadable.items())[:NAMED]:
-        notes.append(f"unreadable: {name}: {reason}")
-    if len(snapshot.unreadable) > NAMED:
-        notes.append(f"unreadable: {len(snapshot.unreadable) - NAMED:,} more")
+    broken = [f"unreadable: {name}: {reason}" for name, reason in snapshot.unreadable.items()]
+    notes += broken[:NAMED] + [f"unreadable: {len(broken) - NAMED:,} more"] * (len(broken) > NAMED)
     if snapshot.locked:
         places = "a directory" if snapshot.locked == 1 else f"{snapshot.locked:,} directories"
         notes.append(f"at work in {places} without a record yet: a sweep, a stack, or a run that begins")
@@ -65,47 +66,44 @@ def _notes(snapshot: Snapshot) -> list[str]:
 
 
 def _statuses(counts: Counter[str]) -> str:
-    known = sorted(counts, key=lambda s: (STATUSES.index(s) if s in STATUSES else len(STATUSES), s))
-    return ", ".join(f"{counts[status]:,} {status}" for status in known)
+    known = [*STATUSES, *sorted(set(counts) - set(STATUSES))]
+    return ", ".join(f"{counts[status]:,} {status}" for status in known if counts[status])
 
 
-def _table(rows: Sequence[Row], num_runs: int, width: int, *, plain: bool) -> Table:
-    cells = {column.head: [column.cell(row) for row in rows] for column in _columns(plain=plain)}
+def _table(rows: Sequence[Row], num_runs: int, width: int) -> Table:
+    cells = {column.head: [column.cell(row) for row in rows] for column in COLUMNS}
     heads = [head for head in cells if any(cells[head]) and not (head == "regret" and num_runs == 1)]
     widths = {head: max(len(head), *map(cell_len, cells[head])) for head in heads}
-    gap = _fit(widths, width)
-    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False, header_style="dim")
+    _fit(widths, width)
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
     for head, size in widths.items():
-        left = head in ("run", "status", "recent")
-        table.add_column(head, justify="left" if left else "right", width=size, no_wrap=True, overflow="ellipsis")
+        justify: Any = "left" if head in ("run", "status", "recent") else "right"
+        table.add_column(head, justify=justify, width=size, no_wrap=True)
     for place, row in enumerate(rows):
         style = {"status": COLOURS.get(row.status, "red"), "regret": "bold" if row.regret == 0 else ""}
-        texts = (_shortened(cells[head][place], widths[head]) for head in widths)
-        table.add_row(*(Text(text, style=style.get(head, "")) for text, head in zip(texts, widths, strict=True)))
+        texts = {head: _shortened(cells[head][place], size) for head, size in widths.items()}
+        table.add_row(*(Text(text, style=style.get(head, "")) for head, text in texts.items()))
     return table
 
 
-def _fit(widths: dict[str, int], width: int) -> int:
-    """Make columns fit: without some, closer together, with shorter names. Gives the gap between two columns.
+def _fit(widths: dict[str, int], width: int) -> None:
+    """Make columns fit: without some, then with shorter names.
 
     Example:
         >>> widths = {"run": 40, "nats": 7, "recent": 8}
-        >>> _fit(widths, 24), widths
-        (2, {'run': 15, 'nats': 7})
+        >>> _fit(widths, 24)
+        >>> widths
+        {'run': 15, 'nats': 7}
     """
 
-    def room(gap: int) -> int:
-        """What is left for names, beyond what they need at least."""
-        others = sum(size for head, size in widths.items() if head != "run")
-        return width - others - gap * (len(widths) - 1) - min(widths["run"], NAME_WIDTH)
+    def left() -> int:
+        """What the other columns leave for names."""
+        return width - sum(GAP + size for head, size in widths.items() if head != "run")
 
-    gap = 2
     for head in OPTIONAL:
-        if room(gap) < 0:
+        if left() < min(widths["run"], NAME_WIDTH):
             widths.pop(head, None)
-            gap = 1 if room(gap) < 0 else gap
-    widths["run"] = min(widths["run"], NAME_WIDTH) + max(0, min(room(gap), widths["run"] - NAME_WIDTH))
-    return gap
+    widths["run"] = min(widths["run"], max(NAME_WIDTH, left()))
 
 
 def _shortened(text: str, width: int) -> str:
@@ -120,23 +118,10 @@ def _shortened(text: str, width: int) -> str:
     return f"…{set_cell_size(text[::-1], max(width - 1, 0))[::-1].lstrip()}"
 
 
-def _columns(*, plain: bool) -> list[Column[Row]]:
-    return [
-        Column("run", "", lambda row: row.name),
-        Column("status", "", lambda row: row.status),
-        Column("position", "", lambda row: f"{_bar(row.share, 6, plain=plain)} {_position(row)}"),
-        Column("nats", "", lambda row: row.nats, _nats),
-        Column("/label", "", lambda row: row.nats_per_label, "{:.4f}".format),
-        Column("errors", "", lambda row: row.errors, "{:,}".format),
-        Column("regret", "", lambda row: row.regret, lambda nats: f"+{_nats(nats)}" if nats else "best"),
-        Column("rate", "", lambda row: row.rate if row.nats is not None else None, _rate),
-        Column("left", "", lambda row: row.seconds_left, duration),
-        Column("recent", "", lambda row: row.spark, lambda values: sparkline(values, plain=plain)),
-    ]
-
-
 def _position(row: Row) -> str:
-    return f"{row.position:,}" if row.facts.get("prequential", True) else f"{row.share:.0%}"
+    """How far a run is, as a bar and as a number."""
+    told = f"{row.position:,}" if row.facts.get("prequential", True) else f"{row.share:.0%}"
+    return f"{('█' * int(min(row.share, 1) * BAR_SIZE)).ljust(BAR_SIZE, '·')} {told}"
 
 
 def _nats(nats: float) -> str:
@@ -147,28 +132,14 @@ def _rate(rate: float) -> str:
     return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"
 
 
-def _bar(share: float, size: int, *, plain: bool) -> str:
-    """A bar of `size` letters, exact to an eighth of one.
-
-    Example:
-        >>> _bar(0.55, 4, plain=False), _bar(0.55, 4, plain=True)
-        ('██▏·', '##..')
-    """
-    share = min(max(share, 0.0), 1.0)
-    if plain:
-        return ("#" * int(share * size)).ljust(size, ".")
-    full, part = divmod(int(share * size * 8), 8)
-    return ("█" * full + (EIGHTHS[part] if part else "")).ljust(size, "·")
-
-
-def sparkline(values: Sequence[float], *, plain: bool = False) -> str:
+def sparkline(values: Sequence[float]) -> str:
     """A line of letters as high as the values.
 
     Example:
         >>> sparkline([3.0, 2.0, 1.0])
         '█▅▁'
     """
-    if not values or plain:
+    if not values:
         return ""
     low, high = min(values), max(values)
     is_flat = high - low <= 1e-9 * abs(high)  # what adding up moves is no change
@@ -176,15 +147,15 @@ def sparkline(values: Sequence[float], *, plain: bool = False) -> str:
     return "".join(LEVELS[round((value - low) * scale)] for value in values)
 
 
-def duration(seconds: float) -> str:
-    """How long, in as few letters as say it.
-
-    Example:
-        >>> duration(65), duration(3_725), duration(200_000)
-        ('1:05', '1:02:05', '2d 07h')
-    """
-    whole = round(seconds)
-    if whole >= 86_400:
-        return f"{whole // 86_400}d {whole % 86_400 // 3600:02d}h"
-    hours = f"{whole // 3600}:{whole % 3600 // 60:02d}" if whole >= 3600 else f"{whole // 60}"
-    return f"{hours}:{whole % 60:02d}"
+COLUMNS: list[Column[Row]] = [
+    Column("run", "", lambda row: row.name),
+    Column("status", "", lambda row: row.status),
+    Column("position", "", _position),
+    Column("nats", "", lambda row: row.nats, _nats),
+    Column("/label", "", lambda row: row.nats_per_label, "{:.4f}".format),
+    Column("errors", "", lambda row: row.errors, "{:,}".format),
+    Column("regret", "", lambda row: row.regret, lambda nats: f"+{_nats(nats)}" if nats else "best"),
+    Column("rate", "", lambda row: row.rate if row.nats is not None else None, _rate),
+    Column("left", "", lambda row: row.seconds_left, duration),
+    Column("recent", "", lambda row: row.spark, sparkline),
+]

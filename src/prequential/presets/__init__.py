@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from prequential.catalogue import own_name
-from prequential.errors import PreqError, unknown_name
+from prequential.errors import PreqError, require_known
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method, age_law
 from prequential.methods.rebuild import find_method
@@ -108,9 +108,8 @@ def find_preset(name: str, data: str = "", model: str = "") -> Preset:
         >>> find_preset("paper").recipe.ema_warmup, find_preset("paper", "cifar10", "vggpp").recipe.augment
         (False, ('flip', 'shift:4'))
     """
+    require_known("preset", name, dict.fromkeys(preset.name for preset in PRESETS))
     named = [preset for preset in PRESETS if preset.name == name]
-    if not named:
-        raise unknown_name("preset", name, dict.fromkeys(preset.name for preset in PRESETS))
     found = next((preset for preset in named if preset.fits(data, model)), None)
     if found is None:
         known = ", ".join(pattern for preset in named for pattern in preset.data)

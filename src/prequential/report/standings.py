@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from prequential.errors import PreqError
-from prequential.files import read_array, read_values
+from prequential.files import read_array
 from prequential.measure.comparable import fingerprints_of
 from prequential.methods.minibatch import MiniBatches
 from prequential.methods.rebuild import method_from_settings
@@ -87,13 +87,13 @@ class Sums:
         self._known, self._length = {0: 0.0}, length
         while len(self._blocks) * BLOCK <= length:
             begin = (len(self._blocks) - 1) * BLOCK
-            self._blocks.append(self._blocks[-1] + float(read_values(self._file, begin, begin + BLOCK).sum()))
+            self._blocks.append(self._blocks[-1] + float(read_array(self._file, begin + BLOCK, begin).sum()))
 
     def at(self, position: int) -> float:
         """The codelength of the first labels, as many as `position` says."""
         if position not in self._known:
             block = position // BLOCK
-            rest = read_values(self._file, block * BLOCK, position)
+            rest = read_array(self._file, position, block * BLOCK)
             self._known[position] = self._blocks[block] + float(rest.sum())
         return self._known[position]
 

@@ -4,7 +4,7 @@ for."""
 from collections.abc import Sequence
 from pathlib import Path
 
-from prequential.errors import PreqError, unknown_name
+from prequential.errors import PreqError, in_one_line, require_known
 from prequential.trackers.backends import BACKENDS
 from prequential.trackers.tracker import Tracker
 
@@ -31,9 +31,8 @@ def track(name: str, directory: str | Path) -> Tracker:
     try:
         return Tracker(BACKENDS[name](Path(directory)), Path(directory))
     except (ImportError, AttributeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise PreqError(
-            f"tracking with {name} needs a package that is not installed ({reason}); "
+            f"tracking with {name} needs a package that is not installed ({in_one_line(error)}); "
             f"pip install 'prequential[{name}]', or leave it out"
         ) from None
 
@@ -48,8 +47,7 @@ def tracker_names(text: str | Sequence[str] | None) -> tuple[str, ...]:
     parts = [] if text is None else text.split(",") if isinstance(text, str) else list(text)
     names = tuple(dict.fromkeys(part.strip() for part in parts))
     for name in names:
-        if name not in BACKENDS:
-            raise unknown_name("tracker", name, BACKENDS)
+        require_known("tracker", name, BACKENDS)
     return names
 
 

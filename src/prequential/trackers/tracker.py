@@ -8,9 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
-from prequential.errors import PreqWarning
+from prequential.errors import PreqWarning, in_one_line
 from prequential.files import digest_of
 from prequential.runs.progress import Progress
 from prequential.runs.record import OVER, Record
@@ -49,7 +47,7 @@ class Tracker:
         self._failed, self._run, self._next_seconds = False, "", 0.0
         self._settings: dict[str, Any] = {}
         self._before: tuple[int, float] = (0, 0.0)
-        self._logged, self._identity = self._remembered()
+        self._logged, self._identity = 0, None
 
     def begin(self, facts: Mapping[str, Any], progress: Progress) -> None:
         """Open the log, or go on with it where an earlier process left it."""
@@ -66,9 +64,18 @@ class Tracker:
             return
         step, is_last = progress.position - self._before[0], progress.position == progress.length
         is_due = step >= progress.length / MOST_ENTRIES and progress.seconds >= self._next_seconds
-        if is_due or is_last:
-            self._next_seconds = progress.seconds + self._backend.seconds_between_entries
-            self._log(progress)
+        if not (is_due or is_last):
+            return
+        self._next_seconds = progress.seconds + self._backend.seconds_between_entries
+        figures = {
+            "codelength_nats": progress.nats,
+            "nats_per_label": (progress.nats - self._before[1]) / max(step, 1),
+            "errors": progress.errors,
+            "temperature": progress.temperature,
+        }
+        self._before, self._logged = (progress.position, progress.nats), progress.position
+        self._try(self._write_state)  # first, so that a crash loses one entry rather than logging it twice
+        self._try(self._backend.log, progress.position, _numbers(figures))
 
     def end(self, record: Record) -> None:
         """Note hyperparameters and results. The log of a run that can go on is left so that it can go on too."""
@@ -77,30 +84,6 @@ class Tracker:
         if is_over:
             self._run = ""  # what comes into this directory next is another log
             self._try(self._write_state)
-
-    def replay(self, record: Record) -> None:
-        """Tell a whole run after it is over, as if it had been listened to."""
-        self.begin(record.facts(), Progress(0, record.length, 0.0, 0, 0, 0.0))
-        nats, wrong = np.cumsum(record.nats), np.cumsum(record.labels != record.predicted)
-        marks = np.unique(np.linspace(0, len(nats), MOST_ENTRIES // 4 + 1).astype(int))[1:].tolist()
-        for position in marks:
-            number = int(np.searchsorted(record.temperature_positions, position)) - 1
-            temperature = float(record.temperatures[number]) if number >= 0 else None
-            total, errors = float(nats[position - 1]), int(wrong[position - 1])
-            self._log(Progress(position, record.length, total, errors, 0, 0.0, temperature))
-        self.end(record)
-
-    def _log(self, progress: Progress) -> None:
-        position, nats = self._before
-        figures = {
-            "codelength_nats": progress.nats,
-            "nats_per_label": (progress.nats - nats) / max(progress.position - position, 1),
-            "errors": progress.errors,
-            "temperature": progress.temperature,
-        }
-        self._before, self._logged = (progress.position, progress.nats), progress.position
-        self._try(self._write_state)  # first, so that a crash loses one entry rather than logging it twice
-        self._try(self._backend.log, progress.position, _numbers(figures))
 
     def _try(self, action: Callable[..., Any], *arguments: object) -> Any:
         """What the action gives; None once a tracker has failed, in whatever way: the run goes on."""
@@ -112,12 +95,8 @@ class Tracker:
                 return action(*arguments)
         except Exception as error:
             self._failed = True
-            text = (str(error).splitlines() or [""])[0]
-            warnings.warn(
-                f"{self._backend.name} failed ({type(error).__name__}: {text}); the run goes on without it",
-                PreqWarning,
-                stacklevel=2,
-            )
+            text = f"{self._backend.name} failed ({in_one_line(error)}); the run goes on without it"
+            warnings.warn(text, PreqWarning, stacklevel=2)
 
     def _remembered(self) -> tuple[int, str | None]:
         """The position up to which this run was logged, and the identity of the log."""
@@ -129,10 +108,9 @@ class Tracker:
 
     def _states(self) -> dict[str, Any]:
         """What is remembered of each tracker."""
-        try:
+        with suppress(OSError, ValueError, TypeError):
             return dict(json.loads((self._directory / STATE_FILE).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            return {}
+        return {}
 
     def _write_state(self) -> None:
         state = {"run": self._run, "position": self._logged, "identity": self._identity}
