@@ -99,15 +99,6 @@ def _channels_last(inputs: Tensor) -> Tensor:
     return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
 
 
-def fits(data: DataSequence, device: torch.device) -> bool:
-    """Whether all inputs may live on the device."""
-    free = 1 << 31
-    if device.type == "cuda":
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        free = torch.cuda.mem_get_info(device)[0] + unused
-    return len(data) * data.inputs(np.zeros(1, np.int64)).nbytes <= SHARE * free
-
-
 class Resident:
     """All inputs on the device as they are stored, images with their channels last; batches are gathered there."""
 
@@ -169,9 +160,13 @@ Slot = Resident | Streamed
 def make_feed(inputs: Inputs) -> Callable[[int], Slot]:
     """Gives every program its slot, for batches of a size: resident where the data is quickly read, looks the same in
     training as in prediction, and fits."""
-    if not capabilities(inputs.data).reads_slowly and fits(inputs.data, inputs.device):
+    data, device, free, copying = inputs.data, inputs.device, 1 << 31, None
+    if device.type == "cuda":
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        free = torch.cuda.mem_get_info(device)[0] + unused
+        copying = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    fits = len(data) * data.inputs(np.zeros(1, np.int64)).nbytes <= SHARE * free
+    if fits and not capabilities(data).reads_slowly:
         resident = Resident(inputs)
         return lambda size: resident
-    on_gpu = inputs.device.type == "cuda"
-    copying = torch.cuda.Stream(inputs.device) if on_gpu else None  # type: ignore[no-untyped-call]
     return lambda size: Streamed(inputs, size, copying)

@@ -5,8 +5,11 @@ place, so that every other way to execute an event can take turns with it.
 """
 
 import contextlib
+import gc
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -14,14 +17,54 @@ from torch import Tensor, nn
 
 from prequential.data.augment import DeviceDraws, augmentation_key
 from prequential.data.device import send_to
+from prequential.errors import PreqWarning
 from prequential.events import Indices
 from prequential.learn import functional
 from prequential.learn.base import BaseLearner
 from prequential.learn.capture import Captured, Tape, compiled
-from prequential.learn.inputs import Slot
+from prequential.learn.inputs import Slot, make_feed
 from prequential.learn.learner import Learner
 from prequential.learn.prediction import Prediction
+from prequential.learn.probe import first_line
 from prequential.rng import derive
+
+Program = TypeVar("Program")
+
+
+class Recording(BaseLearner):
+    """A learner that makes programs of its work, by kind and size, and makes them faster where that can be."""
+
+    fills = False
+    """Whether a program may be given fewer labels than it has room for."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._feed, self._tape = make_feed(self.inputs), Tape(self.device)
+        self._programs: dict[tuple[type, int], Any] = {}
+        self._recordable = True
+
+    def _new(self, kind: Callable[..., Program], size: int, **settings: bool) -> Program:
+        return kind(self, self._feed(size), size, **settings)
+
+    def _tried(self, done: str, make: Callable[[], Program], goes_on: str) -> Program | None:
+        """A program that was made faster, if it can be; what that did to the models is put back."""
+        state = self.state()
+        try:
+            return make()
+        except Exception as error:
+            self._fall_back(done, first_line(error), goes_on)
+            return None
+        finally:
+            self.restore(state)
+
+    def _fall_back(self, done: str, reason: str, goes_on: str) -> None:
+        self.fallback = f"not {done}: {reason}"
+        warnings.warn(f"the model cannot be {done} ({reason}); going on {goes_on}", PreqWarning, 5)
+
+    def close(self) -> None:
+        super().close()
+        self._programs.clear()
+        gc.collect()  # a program and its recording know each other, and whoever comes next needs the memory
 
 
 class StepProgram(ABC):
@@ -41,10 +84,11 @@ class StepProgram(ABC):
     def _queue(self, *shape: int) -> Tensor:
         return torch.zeros(self._owner.steps_at_once, *shape, dtype=torch.int64, device=self._device)
 
-    def record(self, tape: Tape) -> None:
+    def record(self, tape: Tape) -> Self:
         """From now on replay a recording; whoever calls puts back what it changes."""
         self._row.zero_()
         self._replay = Captured(self._one_step, tape).replay
+        return self
 
     def run(self, batches: Indices, labels: Tensor, event: int) -> None:
         """A step for each row; `event` is the number of the first."""
@@ -76,7 +120,7 @@ class StepProgram(ABC):
 class TrainProgram(StepProgram):
     """Training steps of one model: gather, augment, forward, backward, optimizer, EMA."""
 
-    def __init__(self, learner: Learner, slot: Slot, size: int, *, fused_by_compiler: bool) -> None:
+    def __init__(self, learner: Learner, slot: Slot, size: int, *, fused_by_compiler: bool = False) -> None:
         super().__init__(learner, slot, size, [learner.seed])
         self._learner, self._in_pieces, self._own_keys = learner, fused_by_compiler, self._keys[:, 0]
         counters = [layer.num_batches_tracked for layer in _normalisations(learner.model)]
@@ -121,63 +165,47 @@ class TrainProgram(StepProgram):
 
 
 class SpanProgram:
-    """Predictions of any learner at `size` positions, and a step of the temperature on them."""
+    """Predictions of any learner at `size` positions, and a step of the temperature on them.
 
-    def __init__(self, learner: BaseLearner, slot: Slot, size: int) -> None:
+    Where a learner fills programs up there may be fewer: what is computed for the rest (of the last position, again and
+    again) is left out.
+    """
+
+    def __init__(self, learner: Recording, slot: Slot, size: int) -> None:
         self._owner, self._slot, self._device = learner, slot, learner.device
         self._positions = torch.zeros(size, dtype=torch.int64, device=self._device)
         self._labels = torch.zeros_like(self._positions)
+        self._num_labels = torch.zeros((), dtype=torch.int64, device=self._device) if learner.fills else None
         self._replay: Callable[[], tuple[Tensor, Prediction]] = self._predict
         self._replay_calibration: Callable[[], None] = self._calibrate
         self._logits: Tensor
 
-    def record(self, tape: Tape) -> None:
+    def record(self, tape: Tape) -> Self:
         """From now on replay recordings; whoever calls puts back what they change."""
         self._replay = Captured(self._predict, tape).replay
         self._logits, _ = self._replay()
         self._replay_calibration = Captured(self._calibrate, tape).replay
+        return self
 
     def predict(self, positions: Indices) -> Prediction:
         """At these positions; where there are members, every tensor has them first."""
         self._slot.place(positions, None)
-        self._positions.copy_(send_to(self._device, positions))
+        filling = np.full(len(self._positions) - len(positions), positions[-1])
+        self._positions.copy_(send_to(self._device, np.concatenate([positions, filling])))
         self._logits, found = self._replay()
-        return found.copied()
+        return found.copied(len(positions))
 
     def calibrate(self, labels: Tensor) -> None:
         """On what was predicted last."""
-        self._labels.copy_(labels)
+        if self._num_labels is not None:
+            self._num_labels.fill_(len(labels))
+        self._labels[: len(labels)].copy_(labels)
         self._replay_calibration()
 
     @torch.no_grad()
     def _predict(self) -> tuple[Tensor, Prediction]:
         logits = self._owner.logits(self._slot.take(self._positions))
         return logits, self._owner.kind.prediction(logits, self._owner.beta)
-
-    @torch.no_grad()
-    def _calibrate(self) -> None:
-        self._owner.calibrate_on(self._logits, self._labels)
-
-
-class FilledProgram(SpanProgram):
-    """The same for up to `size` labels: where there are fewer, what is computed for the rest (of the last position,
-    again and again) is left out."""
-
-    def __init__(self, learner: BaseLearner, slot: Slot, size: int) -> None:
-        super().__init__(learner, slot, size)
-        self._num_labels = torch.zeros((), dtype=torch.int64, device=self._device)
-
-    def predict(self, positions: Indices) -> Prediction:
-        filling = np.full(len(self._positions) - len(positions), positions[-1])
-        self._positions.copy_(send_to(self._device, np.concatenate([positions, filling])))
-        self._slot.place(positions, None)
-        self._logits, found = self._replay()
-        return found.copied(len(positions))
-
-    def calibrate(self, labels: Tensor) -> None:
-        self._num_labels.fill_(len(labels))
-        self._labels[: len(labels)].copy_(labels)
-        self._replay_calibration()
 
     @torch.no_grad()
     def _calibrate(self) -> None:

@@ -78,10 +78,13 @@ def find_factory(name: str) -> ModelFactory:
     """
     if name.startswith(TIMM):
         return _named(name, timm_model, known_to_timm(name.removeprefix(TIMM)))
-    if ":" in name:
-        return _find_users_own(name)
-    factory = _find_package_model(base := name.removesuffix(STANDARDISED))
-    return factory if base == name else _named(name, standardised_model, factory)
+    if ":" not in name:
+        factory = _find_package_model(base := name.removesuffix(STANDARDISED))
+        return factory if base == name else _named(name, standardised_model, factory)
+    own: ModelFactory = find_own(name, "model")
+    if not callable(own):
+        raise PreqError(f"'{name}' is a {type(own).__name__}; name a function or class that returns an nn.Module")
+    return own
 
 
 def is_package_model(name: str) -> bool:
@@ -104,11 +107,9 @@ def name_of(factory: str | ModelFactory) -> str:
         return factory
     if isinstance(factory, NamedFactory):
         return factory.name
-    for name, known in MODELS.items():
-        if factory is known:
-            return name
     module, qualified = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", "")
-    return f"{module}:{qualified}" if qualified else type(factory).__name__
+    own = f"{module}:{qualified}" if qualified else type(factory).__name__
+    return next((name for name, known in MODELS.items() if known is factory), own)
 
 
 def summary_of(name: str) -> str:
@@ -143,24 +144,14 @@ def _find_package_model(name: str) -> ModelFactory:
     if not name.startswith("wrn-"):
         raise unknown_name("model", name, [*MODELS, *OTHER_NAMES])
     found = WIDE_RESNET.fullmatch(name)
-    depth, widening = map(int, found.groups()) if found else (0, 0)
-    if depth < 10 or depth % 6 != 4:
-        given = [int(number[:4]) for number in re.findall(r"\d+", name)]
-        depth, widening = (given + [28, 10][len(given) :])[:2]
-        meant = f"wrn-{nearest_depth(min(depth, 9994))}-{max(widening, 1)}"
+    depth, widening = map(int, found.groups()) if found else (28, 10)
+    nearest = nearest_depth(min(depth, 9994))
+    if not found or depth != nearest:
         raise PreqError(
             f"a wide residual network is called wrn-DEPTH-WIDENING with a depth of 6n + 4, got '{name}'; "
-            f"did you mean '{meant}'?"
+            f"did you mean 'wrn-{nearest}-{widening}'?"
         )
     return _named(name, wide_resnet, depth=depth, widening=widening)
-
-
-def _find_users_own(name: str) -> ModelFactory:
-    factory = find_own(name, "model")
-    if not callable(factory):
-        raise PreqError(f"'{name}' is a {type(factory).__name__}; name a function or class that returns an nn.Module")
-    found: ModelFactory = factory
-    return found
 
 
 def build(factory: str | ModelFactory, input_shape: Shape, output_size: int, *, width: float = 1.0) -> nn.Module:

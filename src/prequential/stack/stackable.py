@@ -41,7 +41,7 @@ class Structure:
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
         self.training = copy.deepcopy(models[0]).train().requires_grad_(False)
-        self.momenta: dict[str, list[float]] = {}
+        self.momenta: dict[str, Tensor] = {}
         self.counted: list[str] = []
         for name, layer in self.training.named_modules():
             if isinstance(layer, _BatchNorm) and layer.momentum is not None and layer.running_mean is not None:
@@ -57,7 +57,8 @@ class Structure:
         momenta = [float(peer.momentum) for peer in peers if isinstance(peer, _BatchNorm) and peer.momentum is not None]
         if len(set(momenta)) > 1:
             layer.momentum = 1.0
-            self.momenta |= {f"{prefix}running_mean": momenta, f"{prefix}running_var": momenta}
+            each = torch.tensor(momenta, dtype=torch.float64, device=next(peers[0].buffers()).device)
+            self.momenta |= {f"{prefix}running_mean": each, f"{prefix}running_var": each}
 
     def used(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """Those tensors that a forward pass uses."""

@@ -45,6 +45,7 @@ class StackedState:
             for name, tensor in _tensors(models[0]).items()
             if name not in self._places
         }
+        self.all = [self.flat, *self.others.values()]
         self.parameters = [self.flat, *(tensor for name, tensor in self.others.items() if name in parameters)]
         self.floats = [tensor for tensor in self.others.values() if tensor.is_floating_point()]
         self.integers = [tensor for tensor in self.others.values() if not tensor.is_floating_point()]
