@@ -83,14 +83,11 @@ def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
 @contextlib.contextmanager
 def _choosing_kernels() -> Iterator[None]:
     """Inside, cuDNN measures which of its kernels is fastest, where bits need not be the same each time."""
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
-            yield
-    finally:
-        torch.backends.cudnn.benchmark = before
+    with contextlib.ExitStack() as afterwards, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
+        afterwards.callback(setattr, torch.backends.cudnn, "benchmark", torch.backends.cudnn.benchmark)
+        torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
+        yield
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import time
+import timeit
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -70,13 +71,13 @@ def _num_evaluated(learner: Learning, counts: Counts) -> int:
 
 def _seconds(step: Callable[[], object], device: torch.device) -> float:
     """The median time of a step."""
-    times = []
-    for _ in range(WARM_UP + MEASURED):
-        begin = time.perf_counter()
+
+    def whole_step() -> None:
         step()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        times.append(time.perf_counter() - begin)
+
+    times = timeit.repeat(whole_step, timer=time.perf_counter, number=1, repeat=WARM_UP + MEASURED)
     return float(np.median(times[WARM_UP:]))
 
 

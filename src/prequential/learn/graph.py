@@ -40,8 +40,7 @@ class GraphLearner(Recording, Learner):
     def probe(self, num_examples: int) -> None:
         super().probe(num_examples)
         if self.device.type == "cuda" and "cpu" in self.drew_on:
-            self._fall_back("recorded", "it draws random numbers outside the GPU when it is trained", "eagerly")
-            self._give_up()
+            self._fall_back("recorded", "it draws random numbers outside the GPU when it is trained")
         self._may_fill = self._rows_are_apart()
 
     @torch.no_grad()
@@ -78,18 +77,14 @@ class GraphLearner(Recording, Learner):
         def recorded(**settings: bool) -> Program:
             return self._new(kind, size, **settings).record(self._tape)
 
-        if (kind, size) not in self._programs and self._recordable:
-            is_main = self._shapes is None or size == self._shapes.main_batch[0]
+        if (kind, size) not in self._programs and self._can_be["recorded"]:
             program: Program | None = None
-            if self.compiled and kind is TrainProgram and is_main:
-                program = self._tried("compiled", partial(recorded, fused_by_compiler=True), "without")
-            program = program or self._tried("recorded", recorded, "eagerly")
+            is_main = self._shapes is None or size == self._shapes.main_batch[0]
+            if self._can_be["compiled"] and kind is TrainProgram and is_main:
+                program = self._tried("compiled", partial(recorded, fused_by_compiler=True))
+            program = program or self._tried("recorded", recorded)
             if program is None:
-                self._give_up()
+                self.close()
             else:
                 self._programs[kind, size] = program
         return self._programs.get((kind, size))
-
-    def _give_up(self) -> None:
-        self._recordable = False
-        self.close()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from prequential.augmentations import movements
 from prequential.data.augment import draws_for, parse
@@ -64,10 +64,10 @@ class Inputs:
             inputs = inputs.to(self.dtype)
         return _channels_last(inputs)
 
-    def logits(self, model: nn.Module, inputs: Tensor) -> Tensor:
+    def logits(self, model: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
         """What a model that predicts makes of clean inputs; averaged over mirror images and moved views if asked."""
         views = self._seen(inputs)
-        logits: Tensor = model(views[0] if len(views) == 1 else _channels_last(torch.cat(views))).to(self.dtype)
+        logits = model(views[0] if len(views) == 1 else _channels_last(torch.cat(views))).to(self.dtype)
         return logits if len(views) == 1 else logits.view(len(views), len(inputs), -1).mean(0)
 
     def _seen(self, inputs: Tensor) -> list[Tensor]:

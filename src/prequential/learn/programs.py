@@ -4,11 +4,10 @@ A program owns the tensors that differ from one replay to the next. It reads and
 place, so that every other way to execute an event can take turns with it.
 """
 
-import contextlib
 import gc
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -41,24 +40,25 @@ class Recording(BaseLearner):
         super().__init__(*arguments, **settings)
         self._feed, self._tape = make_feed(self.inputs), Tape(self.device)
         self._programs: dict[tuple[type, int], Any] = {}
-        self._recordable = True
+        self._can_be = {"compiled": self.compiled, "recorded": True}
 
     def _new(self, kind: Callable[..., Program], size: int, **settings: bool) -> Program:
         return kind(self, self._feed(size), size, **settings)
 
-    def _tried(self, done: str, make: Callable[[], Program], goes_on: str) -> Program | None:
+    def _tried(self, done: str, make: Callable[[], Program]) -> Program | None:
         """A program that was made faster, if it can be; what that did to the models is put back."""
         state = self.state()
         try:
             return make()
         except Exception as error:
-            self._fall_back(done, first_line(error), goes_on)
+            self._fall_back(done, first_line(error))
             return None
         finally:
             self.restore(state)
 
-    def _fall_back(self, done: str, reason: str, goes_on: str) -> None:
-        self.fallback = f"not {done}: {reason}"
+    def _fall_back(self, done: str, reason: str) -> None:
+        self._can_be[done], self.fallback = False, f"not {done}: {reason}"
+        goes_on = "eagerly" if done == "recorded" else "without"
         warnings.warn(f"the model cannot be {done} ({reason}); going on {goes_on}", PreqWarning, 5)
 
     def close(self) -> None:
@@ -123,14 +123,21 @@ class TrainProgram(StepProgram):
     def __init__(self, learner: Learner, slot: Slot, size: int, *, fused_by_compiler: bool = False) -> None:
         super().__init__(learner, slot, size, [learner.seed])
         self._learner, self._in_pieces, self._own_keys = learner, fused_by_compiler, self._keys[:, 0]
-        counters = [layer.num_batches_tracked for layer in _normalisations(learner.model)]
-        self._counters = [counter for counter in counters if counter is not None]
+        norms = [layer for layer in learner.model.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)]
+        # those that count batches and do not use the count
+        self._norms = [n for n in norms if n.momentum is not None and n.num_batches_tracked is not None]
+        self._counters = [counter for norm in self._norms if (counter := norm.num_batches_tracked) is not None]
         self._forward = compiled(self._logits_and_gradient) if fused_by_compiler else self._logits_and_gradient
         self._update = compiled(self._move) if fused_by_compiler else self._move
 
     def _one_step(self) -> None:
-        with _not_counting(self._learner.model):
+        for norm in self._norms:
+            norm.num_batches_tracked = None  # all counters are moved by one kernel afterwards
+        try:
             logits, loss_gradient = self._forward()
+        finally:
+            for norm, counter in zip(self._norms, self._counters, strict=True):
+                norm.num_batches_tracked = counter
         gradients = torch.autograd.grad(logits, self._learner.parameters, loss_gradient, materialize_grads=True)
         self._update(list(gradients))
 
@@ -210,24 +217,3 @@ class SpanProgram:
     @torch.no_grad()
     def _calibrate(self) -> None:
         self._owner.calibrate_on(self._logits, self._labels, self._num_labels)
-
-
-def _normalisations(model: nn.Module) -> Iterator[nn.modules.batchnorm._BatchNorm]:
-    """Those that count batches and do not use the count."""
-    for layer in model.modules():
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
-            yield layer
-
-
-@contextlib.contextmanager
-def _not_counting(model: nn.Module) -> Iterator[None]:
-    """Inside, batch normalisations do not count batches: all counters are moved by one kernel afterwards."""
-    layers = list(_normalisations(model))
-    counters = [layer.num_batches_tracked for layer in layers]
-    for layer in layers:
-        layer.num_batches_tracked = None
-    try:
-        yield
-    finally:
-        for layer, counter in zip(layers, counters, strict=True):
-            layer.num_batches_tracked = counter

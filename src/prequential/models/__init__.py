@@ -11,6 +11,7 @@ To add a model, write such a function and list it in MODELS.
 import inspect
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -94,11 +95,9 @@ def is_package_model(name: str) -> bool:
         >>> [is_package_model(name) for name in ("vggpp", "wrn-40-2", "lenet-ws", "wrn-41-2", "timm:vgg16")]
         [True, True, True, False, False]
     """
-    try:
-        _find_package_model(name.removesuffix(STANDARDISED))
-    except PreqError:
-        return False
-    return True
+    with suppress(PreqError):
+        return callable(_find_package_model(name.removesuffix(STANDARDISED)))
+    return False
 
 
 def name_of(factory: str | ModelFactory) -> str:
@@ -171,10 +170,10 @@ def build(factory: str | ModelFactory, input_shape: Shape, output_size: int, *, 
         raise PreqError(f"a model must be a name or a factory, got {type(factory).__name__}")
     offered: dict[str, Any] = {"input_shape": input_shape, "output_size": output_size, "width": width}
     offered["num_classes"] = output_size  # what factories of classes call it
-    wanted = _parameters(factory)
-    if width != 1.0 and "width" not in wanted:
-        raise PreqError(f"the model '{name}' has no width to scale, got width {width:g}; leave it out")
     try:
+        wanted = inspect.signature(factory).parameters
+        if width != 1.0 and "width" not in wanted:
+            raise PreqError(f"the model '{name}' has no width to scale, got width {width:g}; leave it out")
         model = factory(**{key: value for key, value in offered.items() if key in wanted})
     except PreqError:
         raise
@@ -210,11 +209,3 @@ def count_parameters(factory: str | ModelFactory, input_shape: Shape, output_siz
     with torch.device("meta"):
         model = build(factory, input_shape, output_size, width=width)
     return sum(parameter.numel() for parameter in model.parameters())
-
-
-def _parameters(factory: ModelFactory) -> set[str]:
-    try:
-        parameters = inspect.signature(factory).parameters.values()
-    except (TypeError, ValueError):
-        return set()
-    return {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}

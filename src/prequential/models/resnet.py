@@ -49,8 +49,7 @@ class ResNet(nn.Module):
         kind, blocks = Bottleneck if depth >= 50 else BasicBlock, BLOCKS[depth]
         size, outputs = channels[0], [number * kind.expansion for number in channels]
         kernel, stride = (3, 1) if small else (7, 2)
-        self.conv1 = nn.Conv2d(input_channels, size, kernel, stride=stride, padding=kernel // 2, bias=False)
-        self.bn1 = nn.BatchNorm2d(size)
+        self.conv1, self.bn1 = _normalised(input_channels, size, kernel, stride)
         self.maxpool = nn.Identity() if small else nn.MaxPool2d(3, stride=2, padding=1)
         self.layer1 = group(kind, size, channels[0], outputs[0], blocks[0], stride=1)
         self.layer2 = group(kind, outputs[0], channels[1], outputs[1], blocks[1], stride=2)
@@ -76,10 +75,8 @@ class BasicBlock(nn.Module):
 
     def __init__(self, inputs: int, channels: int, *, stride: int) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(inputs, channels, 3, stride=stride, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(channels)
-        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(channels)
+        self.conv1, self.bn1 = _normalised(inputs, channels, 3, stride)
+        self.conv2, self.bn2 = _normalised(channels, channels, 3)
         self.downsample = _shortcut(inputs, channels, stride)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -96,12 +93,9 @@ class Bottleneck(nn.Module):
     def __init__(self, inputs: int, channels: int, *, stride: int) -> None:
         super().__init__()
         outputs = channels * self.expansion
-        self.conv1 = nn.Conv2d(inputs, channels, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(channels)
-        self.conv2 = nn.Conv2d(channels, channels, 3, stride=stride, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(channels)
-        self.conv3 = nn.Conv2d(channels, outputs, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(outputs)
+        self.conv1, self.bn1 = _normalised(inputs, channels, 1)
+        self.conv2, self.bn2 = _normalised(channels, channels, 3, stride)
+        self.conv3, self.bn3 = _normalised(channels, outputs, 1)
         self.downsample = _shortcut(inputs, outputs, stride)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -111,7 +105,11 @@ class Bottleneck(nn.Module):
         return F.relu(torch.add(self.bn3(self.conv3(hidden)), kept), inplace=True)
 
 
+def _normalised(inputs: int, outputs: int, kernel: int, stride: int = 1) -> tuple[nn.Conv2d, nn.BatchNorm2d]:
+    convolution = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)
+    return convolution, nn.BatchNorm2d(outputs)
+
+
 def _shortcut(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
-    if inputs == outputs and stride == 1:
-        return None
-    return nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs))
+    same = inputs == outputs and stride == 1
+    return None if same else nn.Sequential(*_normalised(inputs, outputs, 1, stride))

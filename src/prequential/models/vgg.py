@@ -78,7 +78,9 @@ def vgg(
 
 
 def vgg_bn(input_shape: Shape, output_size: int, *, width: float = 1.0, **settings: Any) -> nn.Sequential:
-    """VGG-DEPTH with batch normalisation after each of its 3×3 convolutions; settings are those of `vgg`.
+    """VGG-DEPTH with batch normalisation after each of its 3×3 convolutions.
+
+    Settings are `depth` and `dropout`, those of `vgg`.
 
     Example:
         >>> sum(p.numel() for p in vgg_bn((3, 32, 32), 10).parameters())

@@ -36,8 +36,7 @@ def wide_resnet(
     require_count("the depth of a wide residual network", depth, at_least=10)
     if depth % 6 != 4:
         raise PreqError(f"the depth of a wide residual network must be 6n + 4, got {depth}; try {nearest_depth(depth)}")
-    stem = scaled(16, width)
-    channels = [stem, *(scaled(size * widening, width) for size in (16, 32, 64))]
+    channels = [scaled(16, width), *(scaled(size * widening, width) for size in (16, 32, 64))]
     return WideResNet(input_shape[0], output_size, channels, num_blocks=(depth - 4) // 6, dropout=dropout)
 
 

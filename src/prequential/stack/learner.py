@@ -87,7 +87,6 @@ class StackedLearner(Recording, StackedModels):
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._uses: Counter[tuple[type, int]] = Counter()
-        self._compiles = self.compiled
 
     def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
         """Training steps one after the other, a row of both arguments each; `event` is the number of the first."""
@@ -109,11 +108,9 @@ class StackedLearner(Recording, StackedModels):
         program: Program = self._programs.get(use) or make()
         before, self._uses[use] = self._uses[use], self._uses[use] + num_uses
         if before <= RARE < self._uses[use]:
-            if self._compiles and isinstance(program, StackedProgram):
-                faster = self._tried("compiled", program.compile, "without")
-                self._compiles, program = faster is not None, faster or make()
-            if self._recordable:
-                faster = self._tried("recorded", partial(program.record, self._tape), "eagerly")
-                self._recordable, program = faster is not None, faster or make()
+            if self._can_be["compiled"] and isinstance(program, StackedProgram):
+                program = self._tried("compiled", program.compile) or make()
+            if self._can_be["recorded"]:
+                program = self._tried("recorded", partial(program.record, self._tape)) or make()
         self._programs[use] = program
         return program

@@ -14,7 +14,7 @@ from prequential.learn.recipe import Recipe
 from prequential.models import ModelFactory, name_of
 from prequential.stack.optimizers import make_stacked_optimizer
 from prequential.stack.recipe import Vectors, require_alike, require_members
-from prequential.stack.stackable import Bound, Structure, require_stackable
+from prequential.stack.stackable import Structure, bound, require_stackable
 from prequential.stack.state import StackedState, require_same_shapes
 
 PROBED = 2
@@ -57,9 +57,7 @@ class StackedModels(BaseLearner):
         self.beta = torch.full((len(fresh),), functional.INITIAL_BETA, dtype=torch.float64, device=self.device)
         self._ema_step_sizes = torch.zeros_like(self.beta)
         self.optimizer = make_stacked_optimizer(self.settings, self.raw.flat)
-        self.beta_optimizer = make_stacked_optimizer(
-            self.settings, self.beta, rate_factor=calibration_rate_factor, decay=False
-        )
+        self.beta_optimizer = make_stacked_optimizer(self.settings, self.beta, calibration_rate_factor, decay=False)
         self._counters = [self.raw.others[name] for name in self.structure.counted if name in self.raw.others]
         inputs = self.inputs.clean(np.zeros(PROBED, np.int64))
         require_stackable(self.structure, fresh, self.raw.weights | self.raw.others, inputs, name_of(self.factory))
@@ -73,8 +71,7 @@ class StackedModels(BaseLearner):
 
     def finite(self) -> list[bool]:
         """For each member, whether every averaged weight is a finite number."""
-        finite: list[bool] = self.averaged.finite().tolist()
-        return finite
+        return [bool(is_finite) for is_finite in self.averaged.finite().tolist()]
 
     def _fresh_models(self, event: int) -> list[nn.Module]:
         return [self._fresh_model(event, *member) for member in zip(self.recipes, self.seeds, strict=True)]
@@ -120,7 +117,7 @@ class StackedModels(BaseLearner):
         """What the averaged weights of each member make of clean inputs, averaged over views if asked."""
         tensors = self.structure.used(self.averaged.weights | self.averaged.others)
         with self.computing():
-            predict = torch.vmap(lambda tensors: self.inputs.logits(Bound(self.structure.predicting, tensors), inputs))
+            predict = torch.vmap(lambda tensors: self.inputs.logits(bound(self.structure.predicting, tensors), inputs))
             logits: Tensor = predict(tensors)
         return logits
 

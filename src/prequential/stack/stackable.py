@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,17 +17,10 @@ TOLERANCE = 1e-2
 """Of the largest logit: how far a stacked prediction may be from that of the model by itself."""
 
 
-class Bound(nn.Module):
+def bound(structure: nn.Module, tensors: dict[str, Tensor]) -> Callable[[Tensor], Tensor]:
     """The structure of a model with the tensors of another: what a member of a stack is inside vmap."""
-
-    def __init__(self, structure: nn.Module, tensors: dict[str, Tensor]) -> None:
-        super().__init__()
-        self._call: Callable[[Tensor], Any] = lambda inputs: functional_call(structure, tensors, (inputs,))
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        # in the plain order of axes, also where a single channel makes several orders equal
-        logits: Tensor = self._call(inputs.flatten().view(inputs.shape))
-        return logits
+    # inputs in the plain order of axes, also where a single channel makes several orders equal
+    return lambda inputs: functional_call(structure, tensors, (inputs.flatten().view(inputs.shape),))
 
 
 class Structure:
@@ -74,7 +66,7 @@ class Structure:
         """
         begin_pass(self.training)
         drawn = {f"{name}.key": keys[:, number] for number, name in enumerate(self.dropouts)}
-        member = torch.vmap(lambda tensors, inputs: Bound(self.training, tensors)(inputs), (0, None if shared else 0))
+        member = torch.vmap(lambda tensors, inputs: bound(self.training, tensors)(inputs), (0, None if shared else 0))
         logits: Tensor = member(self.used(tensors) | drawn, inputs)
         return logits
 
@@ -95,7 +87,7 @@ def require_stackable(
         torch.autograd.grad(logits.sum(), weights, allow_unused=True)
     scratch = {key: tensor.detach().clone() for key, tensor in tensors.items()}
     with torch.no_grad(), _blaming(structure.predicting, name):
-        predict = torch.vmap(lambda tensors: Bound(structure.predicting, tensors)(inputs))
+        predict = torch.vmap(lambda tensors: bound(structure.predicting, tensors)(inputs))
         stacked = predict(structure.used(scratch))[-1]
     single = copy.deepcopy(models[-1]).eval()
     with torch.no_grad():
