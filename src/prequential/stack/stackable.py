@@ -86,12 +86,11 @@ def require_stackable(
         logits = structure.train(scratch, keys, inputs, shared=True)
         torch.autograd.grad(logits.sum(), weights, allow_unused=True)
     scratch = {key: tensor.detach().clone() for key, tensor in tensors.items()}
-    with torch.no_grad(), _blaming(structure.predicting, name):
-        predict = torch.vmap(lambda tensors: bound(structure.predicting, tensors)(inputs))
-        stacked = predict(structure.used(scratch))[-1]
-    single = copy.deepcopy(models[-1]).eval()
     with torch.no_grad():
-        wanted = single(inputs)
+        with _blaming(structure.predicting, name):
+            predict = torch.vmap(lambda tensors: bound(structure.predicting, tensors)(inputs))
+            stacked = predict(structure.used(scratch))[-1]
+        wanted = copy.deepcopy(models[-1]).eval()(inputs)
     if not bool((stacked - wanted).abs().max() <= TOLERANCE * wanted.abs().max().clamp(min=1e-6)):
         raise PreqError(
             f"the model '{name}' computes something else when it is stacked: it keeps tensors that are neither "
