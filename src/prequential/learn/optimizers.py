@@ -33,10 +33,11 @@ class Optimizer(ABC):
     def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
         self._parameters, self._rate, self._decay = parameters, rate, decay
         self._momentum, self._eps = recipe.momentum, recipe.eps
-        count = torch.zeros((), dtype=torch.float32, device=parameters[0].device)
-        self.state = {
-            name: [torch.zeros_like(count if name == "step" else p) for p in parameters] for name in self.state_names
-        }
+        self.state = {name: [self._zeros(name, parameter) for parameter in parameters] for name in self.state_names}
+
+    @staticmethod
+    def _zeros(name: str, parameter: Tensor) -> Tensor:
+        return parameter.new_zeros((), dtype=torch.float32) if name == "step" else torch.zeros_like(parameter)
 
     @abstractmethod
     def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
