@@ -19,7 +19,7 @@ from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError
 from prequential.learn import classes, functional
 from prequential.learn.environment import environment, fastest_num_threads, find_device, num_threads
-from prequential.learn.estimate import cost_of, cost_per_example
+from prequential.learn.estimate import cost_per_example, flops_of
 from prequential.learn.learner import Learner
 from prequential.learn.optimizers import make_optimizer
 from prequential.models import MODELS, build
@@ -224,13 +224,12 @@ def test_flops_are_those_of_the_layers_times_the_counts() -> None:
     assert cost.train == 3 * 2 * macs - 2 * 28 * 28 * 6 * 25
     data = blobs(64)
     learner = Learner(lambda: nn.Linear(5, 3), data, pq.Recipe(), seed=0)
-    linear = cost_per_example(learner.model, learner.inputs.clean(np.arange(2)))
-    assert linear is not None
-    streams = cost_of(Plan(pq.ReplayStreams(num_streams=3, batch_size=8), 64, heldout=True), linear, None, 16)
+    streams = flops_of(Plan(pq.ReplayStreams(num_streams=3, batch_size=8), 64, heldout=True), learner)
     assert streams == {"code": 64 * 30 + 64 * 4 * 60, "heldout": 16 * 30}
     method = pq.ChunksFromScratch(batch_size=8, epochs=1, split_points=(32,))
     plan = Plan(method, 64, heldout=True)
-    chunks, counts = cost_of(plan, linear, None, 16), plan.without_heldout().counts()
+    chunks, counts = flops_of(plan, learner), plan.without_heldout().counts()
+    assert chunks is not None
     assert chunks["code"] == 30 * (32 + counts.recomputed_examples) + 60 * counts.trained_examples
     assert chunks["heldout"] > 16 * 30
 

@@ -376,7 +376,7 @@ def test_a_transformer_block_is_what_it_says() -> None:
 
 
 def test_a_transformer_reads_patches_in_order_and_answers_at_the_class_token() -> None:
-    model: Any = deit((1, 8, 12), 3, heads=1, depth=1, patch_size=4)
+    model: Any = deit((1, 8, 12), 3, heads=1, depth=1)
     image = random(1, 1, 8, 12).float()
     patches = model.patch_embed(image)
     kernel, bias = model.patch_embed.proj.weight.flatten(1), model.patch_embed.proj.bias
@@ -616,9 +616,10 @@ def test_each_model_says_what_it_is_in_a_line() -> None:
         ("wrn-27-10", "with a depth of 6n + 4, got 'wrn-27-10'; did you mean 'wrn-28-10'?"),
         ("wrn-28", "is called wrn-DEPTH-WIDENING with a depth of 6n + 4, got 'wrn-28'; did you mean 'wrn-28-10'?"),
         ("wrn-4-2", "got 'wrn-4-2'; did you mean 'wrn-10-2'?"),
-        ("wrn-28-0", "got 'wrn-28-0'; did you mean 'wrn-28-1'?"),
+        ("wrn-28-0", "got 'wrn-28-0'; did you mean 'wrn-28-10'?"),
         ("wrn-x", "got 'wrn-x'; did you mean 'wrn-28-10'?"),
-        ("wrn-100000000-2", "got 'wrn-100000000-2'; did you mean 'wrn-1000-2'?"),
+        ("wrn-9999-2", "got 'wrn-9999-2'; did you mean 'wrn-9994-2'?"),
+        ("wrn-100000000-2", "got 'wrn-100000000-2'; did you mean 'wrn-28-10'?"),
     ],
 )
 def test_mistaken_names_are_answered_with_a_suggestion(name: str, message: str) -> None:

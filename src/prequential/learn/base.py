@@ -1,9 +1,10 @@
 """What learners of one model and of many share: their settings, held-out data, and a state to go back to."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -12,10 +13,12 @@ from torch.nn.parameter import is_lazy
 
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence, to_network_input
+from prequential.events import Indices
 from prequential.files import digest_of
 from prequential.learn import classes, functional  # noqa: F401  # the first registers what computes with classes
 from prequential.learn.inputs import Inputs
 from prequential.learn.kinds import tensors_of
+from prequential.learn.prediction import Prediction
 from prequential.learn.probe import probe_model
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
@@ -25,6 +28,13 @@ EVALUATION_SIZE = 512
 """Held-out examples that are predicted at once."""
 SLOW_ENOUGH = 0.1
 """The largest step of the EMA that averages enough batches for batch-norm statistics."""
+
+
+class Tensors(Protocol):
+    """The tensors of a model, or of many."""
+
+    all: list[Tensor]
+    parameters: list[Tensor]
 
 
 class BaseLearner(ABC):
@@ -49,6 +59,8 @@ class BaseLearner(ABC):
     """What the temperature is made of; of many models, a vector along them."""
     optimizer: Any
     beta_optimizer: Any
+    tensors_of_models: tuple[Tensors, Tensors]
+    """The raw ones, which are trained, and the averaged ones, which predict."""
     fallback: str | None = None
     """What it was asked to do and could not, and why."""
     generators: Sequence[torch.Generator] = ()
@@ -79,11 +91,16 @@ class BaseLearner(ABC):
         self.inputs = Inputs(data, recipe, seed=seed, device=self.device, dtype=dtype)
         self.num_steps = 0
         self.drew_on: frozenset[str] = frozenset({self.device.type})
+        self._at_hand: tuple[Indices, Callable[[Tensor], None]] | None = None
         self._build(calibration_rate_factor)
 
     @abstractmethod
     def _build(self, calibration_rate_factor: float) -> None:
         """Make models, averages, optimizers and temperatures."""
+
+    @abstractmethod
+    def _fresh_tensors(self, event: int) -> Tensors:
+        """Those of models that know nothing."""
 
     def _fresh_model(self, event: int, recipe: Recipe, seed: int) -> nn.Module:
         """A model in train mode, on its device and in its layout; its initialisation depends on the seed and the number
@@ -122,6 +139,32 @@ class BaseLearner(ABC):
     def calibrate_on(self, logits: Tensor, labels: Tensor, count: Tensor | None = None) -> None:
         """One gradient step on each β, by the first `count` (None: all) of these logits; gradients are off already."""
 
+    @torch.no_grad()
+    def predict(self, start: int, stop: int) -> Prediction:
+        """Averaged weights, eval mode, clean input; where there are members, every tensor has them first."""
+        positions = np.arange(start, stop)
+        prediction, calibrate = self._predict_at(positions)
+        self._at_hand = positions, calibrate
+        return prediction
+
+    def _predict_at(self, positions: Indices) -> tuple[Prediction, Callable[[Tensor], None]]:
+        """What is said of these positions, and how to calibrate on it when the labels are known."""
+        logits = self.logits(self.inputs.clean(positions))
+        return self.kind.prediction(logits, self.beta), partial(self.calibrate_on, logits)
+
+    def predict_uniformly(self, start: int, stop: int) -> Prediction:
+        """As one who knows nothing."""
+        return self.kind.uniform(stop - start, self.device)
+
+    @torch.no_grad()
+    def calibrate(self, indices: Indices, labels: Tensor) -> None:
+        """One gradient step on each β; the logits of the prediction just made are used again."""
+        if self._at_hand is not None and np.array_equal(indices, self._at_hand[0]):
+            self._at_hand[1](labels)
+        else:
+            self._forget()
+            self._predict_at(indices)[1](labels)
+
     def observe(self, start: int, stop: int, labels: Tensor) -> None:  # noqa: B027  # most have nothing to do here
         """It learns by events alone."""
 
@@ -144,28 +187,37 @@ class BaseLearner(ABC):
     @torch.no_grad()
     def reinit(self, event: int) -> None:
         """Fresh weights, optimizers, averages and temperatures."""
-        self._begin_anew(event)
+        fresh = self._fresh_tensors(event)
+        for mine in self.tensors_of_models:
+            for target, source in zip(mine.all, fresh.all, strict=True):
+                target.copy_(source)
         self.beta.fill_(functional.INITIAL_BETA)
         self.beta_optimizer.reset()
         self._restart()
 
-    @abstractmethod
-    def _begin_anew(self, event: int) -> None:
-        """Fresh weights in place of the raw and of the averaged ones."""
+    @torch.no_grad()
+    def shrink_perturb(self, shrink: float, perturb: float, event: int) -> None:
+        """θ ← shrink·θ + perturb·fresh; temperatures and batch statistics stay, everything else starts anew."""
+        beside = (*self.tensors_of_models, self._fresh_tensors(event))
+        for raw, averaged, new in zip(*(tensors.parameters for tensors in beside), strict=True):
+            raw.mul_(shrink).add_(new, alpha=perturb)
+            averaged.copy_(raw)
+        self._restart()
 
     def _restart(self) -> None:
         self.optimizer.reset()
         self.num_steps = 0
         self._forget()
 
-    @abstractmethod
-    def _in_place(self) -> dict[str, list[Tensor]]:
-        """The tensors that events change."""
-
     def tensors(self) -> dict[str, list[Tensor]]:
         """Everything the next event depends on, as it is: for one who writes it down at once, since a GPU may have no
         room for copies."""
-        return self._in_place() | {"num_steps": [torch.tensor(self.num_steps)]}
+        raw, averaged = self.tensors_of_models
+        tensors = {"raw": raw.all, "averaged": averaged.all, "beta": [self.beta]}
+        for owner, optimizer in (("weights", self.optimizer), ("beta", self.beta_optimizer)):
+            for name, values in optimizer.state.items():
+                tensors[f"{owner} {name}"] = values if isinstance(values, list) else [values]
+        return tensors | {"num_steps": [torch.tensor(self.num_steps)]}
 
     def state(self) -> dict[str, list[Tensor]]:
         """The same as copies: put back by `restore`."""
@@ -174,15 +226,19 @@ class BaseLearner(ABC):
     @torch.no_grad()
     def restore(self, state: dict[str, list[Tensor]]) -> None:
         """Go back to a `state` of a learner with the same settings."""
-        for name, tensors in self._in_place().items():
+        for name, tensors in self.tensors().items():
             for target, source in zip(tensors, state[name], strict=True):
                 target.copy_(source)
         self.num_steps = int(state["num_steps"][0])
         self._forget()
 
-    @abstractmethod
     def _forget(self) -> None:
         """The logits of the last prediction are of no use any more."""
+        self._at_hand = None
+
+    def close(self) -> None:
+        """Let go of what only speed needed."""
+        self._forget()
 
 
 def fingerprint_of(model: nn.Module) -> str:

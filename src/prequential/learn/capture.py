@@ -4,8 +4,7 @@ import contextlib
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 
@@ -14,21 +13,14 @@ WARM_UPS = 3
 """Runs before a recording, in which libraries choose their kernels and get their memory."""
 
 
-@dataclass(frozen=True)
 class Tape:
     """What recordings of one learner share, since they are never replayed at the same time: a stream and memory."""
 
-    device: torch.device
-    stream: Any = None
-    pool: Any = None
-
-    @staticmethod
-    def on(device: torch.device) -> "Tape":
-        """A fresh one."""
-        if device.type != "cuda":
-            return Tape(device)
-        with torch.cuda.device(device):
-            return Tape(device, torch.cuda.Stream(), torch.cuda.graph_pool_handle())  # type: ignore[no-untyped-call]
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        if device.type == "cuda":
+            with torch.cuda.device(device):
+                self.stream, self.pool = torch.cuda.Stream(), torch.cuda.graph_pool_handle()  # type: ignore[no-untyped-call]
 
 
 class Captured(Generic[Result]):
@@ -91,14 +83,11 @@ def compiled(function: Callable[..., Result]) -> Callable[..., Result]:
 @contextlib.contextmanager
 def _choosing_kernels() -> Iterator[None]:
     """Inside, cuDNN measures which of its kernels is fastest, where bits need not be the same each time."""
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
-            yield
-    finally:
-        torch.backends.cudnn.benchmark = before
+    with contextlib.ExitStack() as afterwards, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
+        afterwards.callback(setattr, torch.backends.cudnn, "benchmark", torch.backends.cudnn.benchmark)
+        torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
+        yield
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import platform
 import time
 import timeit
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -80,18 +80,14 @@ def num_threads(number: int | None) -> Iterator[None]:
 def repeatable(learner: Learning) -> Iterator[None]:
     """Inside, a GPU gives the same bits each time, or says that an operation cannot, if the learner is to be
     deterministic. A CPU always does."""
-    if learner.device.type == "cpu" or not learner.deterministic:
+    with ExitStack() as afterwards:
+        if learner.deterministic and learner.device.type != "cpu":
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+            afterwards.callback(torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled())
+            afterwards.callback(setattr, torch.backends.cudnn, "benchmark", torch.backends.cudnn.benchmark)
+            torch.use_deterministic_algorithms(True)
+            torch.backends.cudnn.benchmark = False
         yield
-        return
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    before, benchmark = torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.benchmark
-    torch.use_deterministic_algorithms(True)
-    torch.backends.cudnn.benchmark = False
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before)
-        torch.backends.cudnn.benchmark = benchmark
 
 
 def environment(learner: Learning) -> dict[str, Any]:
@@ -108,14 +104,11 @@ def environment(learner: Learning) -> dict[str, Any]:
         "cuda": torch.version.cuda if device.type == "cuda" else None,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
-        "engine": learner.engine,
-        "precision": learner.precision,
-        "compiled": learner.compiled,
-        "deterministic": learner.deterministic,
-        "fallback": learner.fallback,
-    }
+    } | {name: getattr(learner, name) for name in EXECUTION}
 
 
+EXECUTION = ("engine", "precision", "compiled", "deterministic", "fallback")
+"""How a learner was told to execute events, and what it could not do."""
 MATTERS = ("prequential", "torch", "numpy", "constriction", "device_name", "cuda", "cpu_capability", "platform")
 """What the bits of a prediction, and of its code, may depend on."""
 
@@ -128,7 +121,6 @@ def arithmetic(learner: Learning) -> dict[str, Any]:
 def unlike(there: dict[str, Any], learner: Learning) -> str:
     """In brackets, what may make the arithmetic here differ from that of an encoder; nothing where all agrees."""
     here = arithmetic(learner)
-    different = [
-        f"{name} {there.get(name)} there, {here[name]} here" for name in MATTERS if there.get(name) != here[name]
-    ]
-    return f" ({'; '.join(different)})" if different else ""
+    different = [name for name in MATTERS if there.get(name) != here[name]]
+    said = "; ".join(f"{name} {there.get(name)} there, {here[name]} here" for name in different)
+    return f" ({said})" if different else ""

@@ -3,8 +3,9 @@
 import contextlib
 import copy
 import time
+import timeit
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -36,7 +37,6 @@ class Estimate:
 def estimate(plan: Plan, learner: Learning) -> Estimate:
     """Cost of a plan under a learner, which is trained a few steps on the way: use one that is made for this."""
     counts, shapes = plan.counts(), Shapes.of(plan)
-    heldout = learner.data.heldout
     batch_size = max(2, shapes.main_batch[0] or round(counts.trained_examples / max(counts.trains, 1)))
     positions = np.arange(batch_size) % len(learner.data)
     steps = np.tile(positions, (min(learner.steps_at_once, MOST_STEPS), 1))
@@ -44,33 +44,40 @@ def estimate(plan: Plan, learner: Learning) -> Estimate:
     train = _seconds(lambda: learner.train_steps(steps, labels, 0), learner.device) / len(steps)
     span = min(max(shapes.predictions, default=batch_size), len(learner.data))
     predict = _seconds(lambda: learner.predict(0, span), learner.device)
-    evaluated = counts.predicted_examples + counts.recomputed_examples
-    if heldout is not None and counts.evaluates:
-        evaluated += len(heldout)
+    evaluated = counts.predicted_examples + counts.recomputed_examples + _num_evaluated(learner, counts)
     seconds = counts.trained_examples / batch_size * train + evaluated / span * predict
     return Estimate(flops_of(plan, learner), seconds, train, batch_size)
 
 
 def flops_of(plan: Plan, learner: Learning, num_events: int | None = None) -> dict[str, float] | None:
-    """FLOPs of the first events of a plan (default: all): `code`, and apart from it `heldout`."""
+    """FLOPs of the first events of a plan (default: all): `code`, and apart from it `heldout`.
+
+    What the codelength needs is `code`; a closing stage and the evaluation are `heldout`.
+    """
     cost = cost_per_example(learner.model, learner.inputs.clean(np.zeros(2, np.int64)))
     if cost is None:
         return None
-    heldout, recipe = learner.data.heldout, learner.inputs.recipe
-    num_views = recipe.average_views * (2 if recipe.average_flips else 1)
-    cost = ExampleCost(num_views * cost.forward, cost.train)
-    return cost_of(plan, cost, num_events, 0 if heldout is None else len(heldout))
+    recipe = learner.inputs.recipe
+    cost = replace(cost, forward=recipe.average_views * (2 if recipe.average_flips else 1) * cost.forward)
+    done, code = plan.counts(num_events), plan.without_heldout().counts(num_events)
+    evaluation = cost.forward * _num_evaluated(learner, done)
+    return {"code": cost.of(code), "heldout": cost.of(done - code) + evaluation}
+
+
+def _num_evaluated(learner: Learning, counts: Counts) -> int:
+    heldout = learner.data.heldout
+    return len(heldout) if heldout is not None and counts.evaluates else 0
 
 
 def _seconds(step: Callable[[], object], device: torch.device) -> float:
     """The median time of a step."""
-    times = []
-    for _ in range(WARM_UP + MEASURED):
-        begin = time.perf_counter()
+
+    def whole_step() -> None:
         step()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        times.append(time.perf_counter() - begin)
+
+    times = timeit.repeat(whole_step, timer=time.perf_counter, number=1, repeat=WARM_UP + MEASURED)
     return float(np.median(times[WARM_UP:]))
 
 
@@ -86,17 +93,6 @@ class ExampleCost:
         """FLOPs of everything counted: predictions, calibrations without logits at hand, training."""
         evaluated = counts.predicted_examples + counts.recomputed_examples
         return self.forward * evaluated + self.train * counts.trained_examples
-
-
-def cost_of(plan: Plan, cost: ExampleCost, num_events: int | None, num_heldout: int) -> dict[str, float]:
-    """FLOPs of the first `num_events` events: `code`, and apart from it `heldout`.
-
-    What the codelength needs is `code`; a closing stage and the evaluation are `heldout`.
-    """
-    done = plan.counts(num_events)
-    code = plan.without_heldout().counts(num_events)
-    evaluated = num_heldout if done.evaluates else 0
-    return {"code": cost.of(code), "heldout": cost.of(done - code) + cost.forward * evaluated}
 
 
 def cost_per_example(model: nn.Module, inputs: Tensor) -> ExampleCost | None:

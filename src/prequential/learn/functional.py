@@ -59,9 +59,7 @@ def learning_rate(rate: float | Tensor, num_steps: int | Tensor, *, full_steps: 
     """
     if isinstance(num_steps, Tensor):
         falling = rate * (full_steps / num_steps).clamp(max=1.0).sqrt()
-        if isinstance(full_steps, Tensor):
-            return torch.where(full_steps > 0, falling, rate)
-        return falling if full_steps else rate + torch.zeros_like(num_steps)
+        return torch.where(full_steps > 0, falling, rate) if isinstance(full_steps, Tensor) else falling
     return rate * math.sqrt(min(1.0, full_steps / num_steps)) if full_steps else rate
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from prequential.augmentations import movements
 from prequential.data.augment import draws_for, parse
@@ -64,10 +64,10 @@ class Inputs:
             inputs = inputs.to(self.dtype)
         return _channels_last(inputs)
 
-    def logits(self, model: nn.Module, inputs: Tensor) -> Tensor:
+    def logits(self, model: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
         """What a model that predicts makes of clean inputs; averaged over mirror images and moved views if asked."""
         views = self._seen(inputs)
-        logits: Tensor = model(views[0] if len(views) == 1 else _channels_last(torch.cat(views))).to(self.dtype)
+        logits = model(views[0] if len(views) == 1 else _channels_last(torch.cat(views))).to(self.dtype)
         return logits if len(views) == 1 else logits.view(len(views), len(inputs), -1).mean(0)
 
     def _seen(self, inputs: Tensor) -> list[Tensor]:
@@ -97,15 +97,6 @@ class Inputs:
 
 def _channels_last(inputs: Tensor) -> Tensor:
     return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
-
-
-def fits(data: DataSequence, device: torch.device) -> bool:
-    """Whether all inputs may live on the device."""
-    free = 1 << 31
-    if device.type == "cuda":
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        free = torch.cuda.mem_get_info(device)[0] + unused
-    return len(data) * data.inputs(np.zeros(1, np.int64)).nbytes <= SHARE * free
 
 
 class Resident:
@@ -169,9 +160,13 @@ Slot = Resident | Streamed
 def make_feed(inputs: Inputs) -> Callable[[int], Slot]:
     """Gives every program its slot, for batches of a size: resident where the data is quickly read, looks the same in
     training as in prediction, and fits."""
-    if not capabilities(inputs.data).reads_slowly and fits(inputs.data, inputs.device):
+    data, device, free, copying = inputs.data, inputs.device, 1 << 31, None
+    if device.type == "cuda":
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        free = torch.cuda.mem_get_info(device)[0] + unused
+        copying = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    fits = len(data) * data.inputs(np.zeros(1, np.int64)).nbytes <= SHARE * free
+    if fits and not capabilities(data).reads_slowly:
         resident = Resident(inputs)
         return lambda size: resident
-    on_gpu = inputs.device.type == "cuda"
-    copying = torch.cuda.Stream(inputs.device) if on_gpu else None  # type: ignore[no-untyped-call]
     return lambda size: Streamed(inputs, size, copying)

@@ -5,9 +5,9 @@ bookkeeping. State is explicit: lists of tensors by name. Weight decay is decoup
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -18,18 +18,26 @@ from prequential.learn.recipe import Recipe
 
 Rate: TypeAlias = float | Tensor
 """A learning rate, which may live on the device."""
+BETA2 = 0.999
+"""Of adamw; its beta1 is the recipe's momentum."""
+_FUSED_ADAMW = partial(adamw, beta2=BETA2, amsgrad=False, maximize=False, fused=True)
 _FUSED_SGD = partial(sgd, weight_decay=0.0, dampening=0.0, nesterov=False, maximize=False, fused=True)
 
 
 class Optimizer(ABC):
-    """One gradient step at a time, in place. State starts at zero: lists with a tensor for each parameter."""
+    """One gradient step at a time, in place. State starts at zero: lists with a tensor for each parameter, of its shape
+    except for the number of steps."""
 
     state_names: tuple[str, ...]
 
     def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
         self._parameters, self._rate, self._decay = parameters, rate, decay
         self._momentum, self._eps = recipe.momentum, recipe.eps
-        self.state = {name: [torch.zeros_like(p) for p in parameters] for name in self.state_names}
+        self.state = {name: [self._zeros(name, parameter) for parameter in parameters] for name in self.state_names}
+
+    @staticmethod
+    def _zeros(name: str, parameter: Tensor) -> Tensor:
+        return parameter.new_zeros((), dtype=torch.float32) if name == "step" else torch.zeros_like(parameter)
 
     @abstractmethod
     def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
@@ -68,37 +76,32 @@ def _laid_out(gradients: list[Tensor], parameters: list[Tensor]) -> list[Tensor]
 class AdamW(Optimizer):
     """Adam with decoupled weight decay."""
 
-    state_names = ("mean", "square")
-
-    def __init__(self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float) -> None:
-        super().__init__(parameters, recipe, rate, decay)
-        self._betas = recipe.momentum, 0.999
-        settings: dict[str, Any] = {"beta1": recipe.momentum, "beta2": 0.999, "eps": recipe.eps, "weight_decay": decay}
-        self._fused: Callable[..., None] = partial(adamw, **settings, fused=True, amsgrad=False, maximize=False)
-        self.state["step"] = [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
+    state_names = ("mean", "square", "step")
 
     def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
         rate = self._rate if rate is None else rate
         if in_pieces:
             self._step_in_pieces(gradients, rate)
             return
-        state, gradients = self.state, _laid_out(gradients, self._parameters)
+        mean, square, step = self.state.values()
+        gradients = _laid_out(gradients, self._parameters)
         rate = rate.float() if isinstance(rate, Tensor) and rate.is_cuda else rate  # the kernel takes no other type
-        self._fused(self._parameters, gradients, state["mean"], state["square"], [], state["step"], lr=rate)
+        fused = partial(_FUSED_ADAMW, lr=rate, beta1=self._momentum, eps=self._eps, weight_decay=self._decay)
+        fused(self._parameters, gradients, mean, square, [], step)
 
     def _step_in_pieces(self, gradients: list[Tensor], rate: Rate) -> None:
         """The same, written so that a compiler can fuse it with what stands before and after."""
-        mean, square, (beta1, beta2) = self.state["mean"], self.state["square"], self._betas
-        torch._foreach_add_(self.state["step"], 1)
-        num_steps = self.state["step"][0].to(mean[0].dtype)
+        mean, square, step = self.state.values()
+        torch._foreach_add_(step, 1)
+        num_steps = step[0].to(mean[0].dtype)
         self._shrink(rate)
-        torch._foreach_lerp_(mean, gradients, 1 - beta1)
-        torch._foreach_mul_(square, beta2)
-        torch._foreach_addcmul_(square, gradients, gradients, 1 - beta2)
+        torch._foreach_lerp_(mean, gradients, 1 - self._momentum)
+        torch._foreach_mul_(square, BETA2)
+        torch._foreach_addcmul_(square, gradients, gradients, 1 - BETA2)
         scale = torch._foreach_sqrt(square)
-        torch._foreach_mul_(scale, (1 - beta2**num_steps).rsqrt())
+        torch._foreach_mul_(scale, (1 - BETA2**num_steps).rsqrt())
         torch._foreach_add_(scale, self._eps)
-        self._add_scaled(list(torch._foreach_div(mean, scale)), -rate / (1 - beta1**num_steps))
+        self._add_scaled(list(torch._foreach_div(mean, scale)), -rate / (1 - self._momentum**num_steps))
 
 
 class RMSProp(Optimizer):
@@ -108,7 +111,7 @@ class RMSProp(Optimizer):
 
     def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
         rate = self._rate if rate is None else rate
-        square, momentum = self.state["square"], self.state["momentum"]
+        square, momentum = self.state.values()
         self._shrink(rate)
         torch._foreach_mul_(square, 0.99)
         torch._foreach_addcmul_(square, gradients, gradients, 0.01)

@@ -33,9 +33,8 @@ class Prediction:
     def measured(self, labels: Tensor) -> Tensor:
         """Of each member and each position: nats, the same uncalibrated, the label, the most probable one and its
         probability; float64 (members, 5, positions)."""
-        charged, uncalibrated = self.log_probabilities, self.uncalibrated
-        if charged.dim() == 2:
-            charged, uncalibrated = charged[None], uncalibrated[None]
+        both = self.log_probabilities, self.uncalibrated
+        charged, uncalibrated = (rows if rows.dim() == 3 else rows[None] for rows in both)
         column = labels[None, :, None].expand(len(charged), -1, 1)
         confidence, predicted = charged.max(dim=2)
         rows = [
@@ -47,11 +46,11 @@ class Prediction:
         ]
         return torch.stack(rows, dim=1)
 
-    def copied(self, num_positions: int | None = None) -> "Prediction":
-        """Of the first positions (default: all), in memory of its own."""
-        rows = slice(0, num_positions)
-        charged, uncalibrated = self.log_probabilities, self.uncalibrated
-        return Prediction(charged[..., rows, :].clone(), uncalibrated[..., rows, :].clone(), self.temperature.clone())
+    def copied(self, num_positions: int) -> "Prediction":
+        """Of the first positions, in memory of its own."""
+        both = self.log_probabilities, self.uncalibrated
+        charged, uncalibrated = (rows[..., :num_positions, :].clone() for rows in both)
+        return Prediction(charged, uncalibrated, self.temperature.clone())
 
     def of_members(self, number: int) -> "Prediction":
         """The same for each of so many members."""

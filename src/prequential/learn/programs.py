@@ -4,9 +4,11 @@ A program owns the tensors that differ from one replay to the next. It reads and
 place, so that every other way to execute an event can take turns with it.
 """
 
-import contextlib
+import gc
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -14,14 +16,55 @@ from torch import Tensor, nn
 
 from prequential.data.augment import DeviceDraws, augmentation_key
 from prequential.data.device import send_to
+from prequential.errors import PreqWarning
 from prequential.events import Indices
 from prequential.learn import functional
 from prequential.learn.base import BaseLearner
 from prequential.learn.capture import Captured, Tape, compiled
-from prequential.learn.inputs import Slot
+from prequential.learn.inputs import Slot, make_feed
 from prequential.learn.learner import Learner
 from prequential.learn.prediction import Prediction
+from prequential.learn.probe import first_line
 from prequential.rng import derive
+
+Program = TypeVar("Program")
+
+
+class Recording(BaseLearner):
+    """A learner that makes programs of its work, by kind and size, and makes them faster where that can be."""
+
+    fills = False
+    """Whether a program may be given fewer labels than it has room for."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._feed, self._tape = make_feed(self.inputs), Tape(self.device)
+        self._programs: dict[tuple[type, int], Any] = {}
+        self._can_be = {"compiled": self.compiled, "recorded": True}
+
+    def _new(self, kind: Callable[..., Program], size: int, **settings: bool) -> Program:
+        return kind(self, self._feed(size), size, **settings)
+
+    def _tried(self, done: str, make: Callable[[], Program]) -> Program | None:
+        """A program that was made faster, if it can be; what that did to the models is put back."""
+        state = self.state()
+        try:
+            return make()
+        except Exception as error:
+            self._fall_back(done, first_line(error))
+            return None
+        finally:
+            self.restore(state)
+
+    def _fall_back(self, done: str, reason: str) -> None:
+        self._can_be[done], self.fallback = False, f"not {done}: {reason}"
+        goes_on = "eagerly" if done == "recorded" else "without"
+        warnings.warn(f"the model cannot be {done} ({reason}); going on {goes_on}", PreqWarning, 5)
+
+    def close(self) -> None:
+        super().close()
+        self._programs.clear()
+        gc.collect()  # a program and its recording know each other, and whoever comes next needs the memory
 
 
 class StepProgram(ABC):
@@ -41,10 +84,11 @@ class StepProgram(ABC):
     def _queue(self, *shape: int) -> Tensor:
         return torch.zeros(self._owner.steps_at_once, *shape, dtype=torch.int64, device=self._device)
 
-    def record(self, tape: Tape) -> None:
+    def record(self, tape: Tape) -> Self:
         """From now on replay a recording; whoever calls puts back what it changes."""
         self._row.zero_()
         self._replay = Captured(self._one_step, tape).replay
+        return self
 
     def run(self, batches: Indices, labels: Tensor, event: int) -> None:
         """A step for each row; `event` is the number of the first."""
@@ -76,17 +120,24 @@ class StepProgram(ABC):
 class TrainProgram(StepProgram):
     """Training steps of one model: gather, augment, forward, backward, optimizer, EMA."""
 
-    def __init__(self, learner: Learner, slot: Slot, size: int, *, fused_by_compiler: bool) -> None:
+    def __init__(self, learner: Learner, slot: Slot, size: int, *, fused_by_compiler: bool = False) -> None:
         super().__init__(learner, slot, size, [learner.seed])
         self._learner, self._in_pieces, self._own_keys = learner, fused_by_compiler, self._keys[:, 0]
-        counters = [layer.num_batches_tracked for layer in _normalisations(learner.model)]
-        self._counters = [counter for counter in counters if counter is not None]
+        norms = [layer for layer in learner.model.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)]
+        # those that count batches and do not use the count
+        self._norms = [n for n in norms if n.momentum is not None and n.num_batches_tracked is not None]
+        self._counters = [counter for norm in self._norms if (counter := norm.num_batches_tracked) is not None]
         self._forward = compiled(self._logits_and_gradient) if fused_by_compiler else self._logits_and_gradient
         self._update = compiled(self._move) if fused_by_compiler else self._move
 
     def _one_step(self) -> None:
-        with _not_counting(self._learner.model):
+        for norm in self._norms:
+            norm.num_batches_tracked = None  # all counters are moved by one kernel afterwards
+        try:
             logits, loss_gradient = self._forward()
+        finally:
+            for norm, counter in zip(self._norms, self._counters, strict=True):
+                norm.num_batches_tracked = counter
         gradients = torch.autograd.grad(logits, self._learner.parameters, loss_gradient, materialize_grads=True)
         self._update(list(gradients))
 
@@ -121,32 +172,41 @@ class TrainProgram(StepProgram):
 
 
 class SpanProgram:
-    """Predictions of any learner at `size` positions, and a step of the temperature on them."""
+    """Predictions of any learner at `size` positions, and a step of the temperature on them.
 
-    def __init__(self, learner: BaseLearner, slot: Slot, size: int) -> None:
+    Where a learner fills programs up there may be fewer: what is computed for the rest (of the last position, again and
+    again) is left out.
+    """
+
+    def __init__(self, learner: Recording, slot: Slot, size: int) -> None:
         self._owner, self._slot, self._device = learner, slot, learner.device
         self._positions = torch.zeros(size, dtype=torch.int64, device=self._device)
         self._labels = torch.zeros_like(self._positions)
+        self._num_labels = torch.zeros((), dtype=torch.int64, device=self._device) if learner.fills else None
         self._replay: Callable[[], tuple[Tensor, Prediction]] = self._predict
         self._replay_calibration: Callable[[], None] = self._calibrate
         self._logits: Tensor
 
-    def record(self, tape: Tape) -> None:
+    def record(self, tape: Tape) -> Self:
         """From now on replay recordings; whoever calls puts back what they change."""
         self._replay = Captured(self._predict, tape).replay
         self._logits, _ = self._replay()
         self._replay_calibration = Captured(self._calibrate, tape).replay
+        return self
 
     def predict(self, positions: Indices) -> Prediction:
         """At these positions; where there are members, every tensor has them first."""
         self._slot.place(positions, None)
-        self._positions.copy_(send_to(self._device, positions))
+        filling = np.full(len(self._positions) - len(positions), positions[-1])
+        self._positions.copy_(send_to(self._device, np.concatenate([positions, filling])))
         self._logits, found = self._replay()
-        return found.copied()
+        return found.copied(len(positions))
 
     def calibrate(self, labels: Tensor) -> None:
         """On what was predicted last."""
-        self._labels.copy_(labels)
+        if self._num_labels is not None:
+            self._num_labels.fill_(len(labels))
+        self._labels[: len(labels)].copy_(labels)
         self._replay_calibration()
 
     @torch.no_grad()
@@ -156,50 +216,4 @@ class SpanProgram:
 
     @torch.no_grad()
     def _calibrate(self) -> None:
-        self._owner.calibrate_on(self._logits, self._labels)
-
-
-class FilledProgram(SpanProgram):
-    """The same for up to `size` labels: where there are fewer, what is computed for the rest (of the last position,
-    again and again) is left out."""
-
-    def __init__(self, learner: BaseLearner, slot: Slot, size: int) -> None:
-        super().__init__(learner, slot, size)
-        self._num_labels = torch.zeros((), dtype=torch.int64, device=self._device)
-
-    def predict(self, positions: Indices) -> Prediction:
-        filling = np.full(len(self._positions) - len(positions), positions[-1])
-        self._positions.copy_(send_to(self._device, np.concatenate([positions, filling])))
-        self._slot.place(positions, None)
-        self._logits, found = self._replay()
-        return found.copied(len(positions))
-
-    def calibrate(self, labels: Tensor) -> None:
-        self._num_labels.fill_(len(labels))
-        self._labels[: len(labels)].copy_(labels)
-        self._replay_calibration()
-
-    @torch.no_grad()
-    def _calibrate(self) -> None:
         self._owner.calibrate_on(self._logits, self._labels, self._num_labels)
-
-
-def _normalisations(model: nn.Module) -> Iterator[nn.modules.batchnorm._BatchNorm]:
-    """Those that count batches and do not use the count."""
-    for layer in model.modules():
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
-            yield layer
-
-
-@contextlib.contextmanager
-def _not_counting(model: nn.Module) -> Iterator[None]:
-    """Inside, batch normalisations do not count batches: all counters are moved by one kernel afterwards."""
-    layers = list(_normalisations(model))
-    counters = [layer.num_batches_tracked for layer in layers]
-    for layer in layers:
-        layer.num_batches_tracked = None
-    try:
-        yield
-    finally:
-        for layer, counter in zip(layers, counters, strict=True):
-            layer.num_batches_tracked = counter

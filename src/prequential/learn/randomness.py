@@ -12,9 +12,8 @@ def generators(device: torch.device | None = None) -> list[torch.Generator]:
     """The generators a module may draw from: the CPU's, and that of its device."""
     if device is None or device.type != "cuda":
         return [torch.default_generator]
-    torch.cuda.current_device()  # the generators are there once CUDA is
-    index = torch.cuda.current_device() if device.index is None else device.index
-    return [torch.default_generator, torch.cuda.default_generators[index]]
+    current = torch.cuda.current_device()  # the generators are there once CUDA is
+    return [torch.default_generator, torch.cuda.default_generators[current if device.index is None else device.index]]
 
 
 @contextmanager

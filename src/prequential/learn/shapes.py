@@ -46,9 +46,7 @@ class Shapes:
             if len(read):
                 (batches if isinstance(event, Train) else predictions)[len(read)] += 1
         filled = {n: n if times >= COMMON else 1 << (n - 1).bit_length() for n, times in predictions.items()}
-        times = Counter[int]()
-        for number, size in filled.items():
-            times[size] += predictions[number]
+        times = Counter(filled[number] for number in predictions.elements())
         return Shapes(
             {size: number for size, number in batches.items() if number > RARE},
             {number: size for number, size in filled.items() if times[size] > RARE},

@@ -11,6 +11,7 @@ To add a model, write such a function and list it in MODELS.
 import inspect
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -78,10 +79,13 @@ def find_factory(name: str) -> ModelFactory:
     """
     if name.startswith(TIMM):
         return _named(name, timm_model, known_to_timm(name.removeprefix(TIMM)))
-    if ":" in name:
-        return _find_users_own(name)
-    factory = _find_package_model(base := name.removesuffix(STANDARDISED))
-    return factory if base == name else _named(name, standardised_model, factory)
+    if ":" not in name:
+        factory = _find_package_model(base := name.removesuffix(STANDARDISED))
+        return factory if base == name else _named(name, standardised_model, factory)
+    own: ModelFactory = find_own(name, "model")
+    if not callable(own):
+        raise PreqError(f"'{name}' is a {type(own).__name__}; name a function or class that returns an nn.Module")
+    return own
 
 
 def is_package_model(name: str) -> bool:
@@ -91,11 +95,9 @@ def is_package_model(name: str) -> bool:
         >>> [is_package_model(name) for name in ("vggpp", "wrn-40-2", "lenet-ws", "wrn-41-2", "timm:vgg16")]
         [True, True, True, False, False]
     """
-    try:
-        _find_package_model(name.removesuffix(STANDARDISED))
-    except PreqError:
-        return False
-    return True
+    with suppress(PreqError):
+        return callable(_find_package_model(name.removesuffix(STANDARDISED)))
+    return False
 
 
 def name_of(factory: str | ModelFactory) -> str:
@@ -104,11 +106,9 @@ def name_of(factory: str | ModelFactory) -> str:
         return factory
     if isinstance(factory, NamedFactory):
         return factory.name
-    for name, known in MODELS.items():
-        if factory is known:
-            return name
     module, qualified = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", "")
-    return f"{module}:{qualified}" if qualified else type(factory).__name__
+    own = f"{module}:{qualified}" if qualified else type(factory).__name__
+    return next((name for name, known in MODELS.items() if known is factory), own)
 
 
 def summary_of(name: str) -> str:
@@ -143,24 +143,14 @@ def _find_package_model(name: str) -> ModelFactory:
     if not name.startswith("wrn-"):
         raise unknown_name("model", name, [*MODELS, *OTHER_NAMES])
     found = WIDE_RESNET.fullmatch(name)
-    depth, widening = map(int, found.groups()) if found else (0, 0)
-    if depth < 10 or depth % 6 != 4:
-        given = [int(number[:4]) for number in re.findall(r"\d+", name)]
-        depth, widening = (given + [28, 10][len(given) :])[:2]
-        meant = f"wrn-{nearest_depth(min(depth, 9994))}-{max(widening, 1)}"
+    depth, widening = map(int, found.groups()) if found else (28, 10)
+    nearest = nearest_depth(min(depth, 9994))
+    if not found or depth != nearest:
         raise PreqError(
             f"a wide residual network is called wrn-DEPTH-WIDENING with a depth of 6n + 4, got '{name}'; "
-            f"did you mean '{meant}'?"
+            f"did you mean 'wrn-{nearest}-{widening}'?"
         )
     return _named(name, wide_resnet, depth=depth, widening=widening)
-
-
-def _find_users_own(name: str) -> ModelFactory:
-    factory = find_own(name, "model")
-    if not callable(factory):
-        raise PreqError(f"'{name}' is a {type(factory).__name__}; name a function or class that returns an nn.Module")
-    found: ModelFactory = factory
-    return found
 
 
 def build(factory: str | ModelFactory, input_shape: Shape, output_size: int, *, width: float = 1.0) -> nn.Module:
@@ -180,10 +170,10 @@ def build(factory: str | ModelFactory, input_shape: Shape, output_size: int, *, 
         raise PreqError(f"a model must be a name or a factory, got {type(factory).__name__}")
     offered: dict[str, Any] = {"input_shape": input_shape, "output_size": output_size, "width": width}
     offered["num_classes"] = output_size  # what factories of classes call it
-    wanted = _parameters(factory)
-    if width != 1.0 and "width" not in wanted:
-        raise PreqError(f"the model '{name}' has no width to scale, got width {width:g}; leave it out")
     try:
+        wanted = inspect.signature(factory).parameters
+        if width != 1.0 and "width" not in wanted:
+            raise PreqError(f"the model '{name}' has no width to scale, got width {width:g}; leave it out")
         model = factory(**{key: value for key, value in offered.items() if key in wanted})
     except PreqError:
         raise
@@ -219,11 +209,3 @@ def count_parameters(factory: str | ModelFactory, input_shape: Shape, output_siz
     with torch.device("meta"):
         model = build(factory, input_shape, output_size, width=width)
     return sum(parameter.numel() for parameter in model.parameters())
-
-
-def _parameters(factory: ModelFactory) -> set[str]:
-    try:
-        parameters = inspect.signature(factory).parameters.values()
-    except (TypeError, ValueError):
-        return set()
-    return {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}

@@ -33,16 +33,9 @@ def deit_tiny(input_shape: Shape, output_size: int, *, width: float = 1.0, stoch
 
 
 def deit(
-    input_shape: Shape,
-    output_size: int,
-    *,
-    heads: int,
-    depth: int,
-    width: float = 1.0,
-    patch_size: int | None = None,
-    stochastic_depth: float = 0.0,
+    input_shape: Shape, output_size: int, *, heads: int, depth: int, width: float = 1.0, stochastic_depth: float = 0.0
 ) -> nn.Module:
-    """A vision transformer with a class token and learned positions.
+    """A vision transformer with a class token and learned positions, on patches of a `patch_size_for` the image.
 
     Args:
         input_shape: an image (channels, height, width).
@@ -50,14 +43,13 @@ def deit(
         heads: attention heads of 64 channels each.
         depth: the number of blocks.
         width: scales the number of heads.
-        patch_size: pixels on a side of a patch. Default: `patch_size_for` the image.
         stochastic_depth: how often training leaves out the last block for an example; the first never,
             those between in proportion.
     """
     require_image("deit", input_shape, at_least=4)
     require_count("depth", depth)
     require_number("stochastic_depth", stochastic_depth, at_least=0, below=1)
-    patch = patch_size or patch_size_for(min(input_shape[1:]))
+    patch = patch_size_for(min(input_shape[1:]))
     for side in input_shape[1:]:
         if side % patch:
             raise PreqError(

@@ -16,20 +16,8 @@ def lenet(input_shape: Shape, output_size: int, *, width: float = 1.0) -> nn.Seq
     """
     require_image("lenet", input_shape, at_least=12)
     first, second, third, fourth = (scaled(size, width) for size in (6, 16, 120, 84))
-    features = nn.Sequential(
-        nn.Conv2d(input_shape[0], first, 5, padding=2),
-        nn.MaxPool2d(2),
-        nn.ReLU(),
-        nn.Conv2d(first, second, 5),
-        nn.MaxPool2d(2),
-        nn.ReLU(),
-        nn.Flatten(),
-    )
-    return nn.Sequential(
-        *features,
-        nn.Linear(flat_size(features, input_shape), third),
-        nn.ReLU(),
-        nn.Linear(third, fourth),
-        nn.ReLU(),
-        nn.Linear(fourth, output_size),
-    )
+    layers: list[nn.Module] = [nn.Conv2d(input_shape[0], first, 5, padding=2), nn.MaxPool2d(2), nn.ReLU()]
+    layers += [nn.Conv2d(first, second, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten()]
+    layers += [nn.Linear(flat_size(layers, input_shape), third), nn.ReLU()]
+    layers += [nn.Linear(third, fourth), nn.ReLU(), nn.Linear(fourth, output_size)]
+    return nn.Sequential(*layers)

@@ -37,13 +37,7 @@ def mnistnet(input_shape: Shape, output_size: int, *, width: float = 1.0, dropou
         layers += [nn.Dropout2d(share * dropout)]
         layers += [nn.Conv2d(stage, stage, 3, padding=1), nn.BatchNorm2d(stage), nn.ReLU(), nn.MaxPool2d(2)]
         channels = stage
-    features = nn.Sequential(*layers, nn.Flatten())
-    return nn.Sequential(
-        *features,
-        nn.Dropout(dropout),
-        nn.Linear(flat_size(features, input_shape), dense),
-        nn.Dropout(dropout),
-        nn.Linear(dense, dense),
-        nn.Dropout(dropout),
-        nn.Linear(dense, output_size),
-    )
+    layers.append(nn.Flatten())
+    layers += [nn.Dropout(dropout), nn.Linear(flat_size(layers, input_shape), dense)]
+    layers += [nn.Dropout(dropout), nn.Linear(dense, dense)]
+    return nn.Sequential(*layers, nn.Dropout(dropout), nn.Linear(dense, output_size))

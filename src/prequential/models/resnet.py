@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from prequential.errors import PreqError
-from prequential.models.shapes import Shape, require_image, scaled
+from prequential.models.shapes import Shape, group, require_image, scaled
 
 BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
 """How many blocks each depth has at each of the four resolutions."""
@@ -47,16 +47,15 @@ class ResNet(nn.Module):
     def __init__(self, input_channels: int, output_size: int, channels: list[int], depth: int, *, small: bool) -> None:
         super().__init__()
         kind, blocks = Bottleneck if depth >= 50 else BasicBlock, BLOCKS[depth]
-        size = channels[0]
+        size, outputs = channels[0], [number * kind.expansion for number in channels]
         kernel, stride = (3, 1) if small else (7, 2)
-        self.conv1 = nn.Conv2d(input_channels, size, kernel, stride=stride, padding=kernel // 2, bias=False)
-        self.bn1 = nn.BatchNorm2d(size)
+        self.conv1, self.bn1 = _normalised(input_channels, size, kernel, stride)
         self.maxpool = nn.Identity() if small else nn.MaxPool2d(3, stride=2, padding=1)
-        self.layer1 = _layer(kind, size, channels[0], blocks[0], stride=1)
-        self.layer2 = _layer(kind, channels[0] * kind.expansion, channels[1], blocks[1], stride=2)
-        self.layer3 = _layer(kind, channels[1] * kind.expansion, channels[2], blocks[2], stride=2)
-        self.layer4 = _layer(kind, channels[2] * kind.expansion, channels[3], blocks[3], stride=2)
-        self.fc = nn.Linear(channels[3] * kind.expansion, output_size)
+        self.layer1 = group(kind, size, channels[0], outputs[0], blocks[0], stride=1)
+        self.layer2 = group(kind, outputs[0], channels[1], outputs[1], blocks[1], stride=2)
+        self.layer3 = group(kind, outputs[1], channels[2], outputs[2], blocks[2], stride=2)
+        self.layer4 = group(kind, outputs[2], channels[3], outputs[3], blocks[3], stride=2)
+        self.fc = nn.Linear(outputs[3], output_size)
         for layer in self.modules():
             if isinstance(layer, nn.Conv2d):
                 nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
@@ -76,10 +75,8 @@ class BasicBlock(nn.Module):
 
     def __init__(self, inputs: int, channels: int, *, stride: int) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(inputs, channels, 3, stride=stride, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(channels)
-        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(channels)
+        self.conv1, self.bn1 = _normalised(inputs, channels, 3, stride)
+        self.conv2, self.bn2 = _normalised(channels, channels, 3)
         self.downsample = _shortcut(inputs, channels, stride)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -96,12 +93,9 @@ class Bottleneck(nn.Module):
     def __init__(self, inputs: int, channels: int, *, stride: int) -> None:
         super().__init__()
         outputs = channels * self.expansion
-        self.conv1 = nn.Conv2d(inputs, channels, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(channels)
-        self.conv2 = nn.Conv2d(channels, channels, 3, stride=stride, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(channels)
-        self.conv3 = nn.Conv2d(channels, outputs, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(outputs)
+        self.conv1, self.bn1 = _normalised(inputs, channels, 1)
+        self.conv2, self.bn2 = _normalised(channels, channels, 3, stride)
+        self.conv3, self.bn3 = _normalised(channels, outputs, 1)
         self.downsample = _shortcut(inputs, outputs, stride)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -111,15 +105,11 @@ class Bottleneck(nn.Module):
         return F.relu(torch.add(self.bn3(self.conv3(hidden)), kept), inplace=True)
 
 
+def _normalised(inputs: int, outputs: int, kernel: int, stride: int = 1) -> tuple[nn.Conv2d, nn.BatchNorm2d]:
+    convolution = nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)
+    return convolution, nn.BatchNorm2d(outputs)
+
+
 def _shortcut(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
-    if inputs == outputs and stride == 1:
-        return None
-    return nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs))
-
-
-def _layer(
-    kind: type[BasicBlock] | type[Bottleneck], inputs: int, channels: int, num_blocks: int, *, stride: int
-) -> nn.Sequential:
-    outputs = channels * kind.expansion
-    rest = (kind(outputs, channels, stride=1) for _ in range(num_blocks - 1))
-    return nn.Sequential(kind(inputs, channels, stride=stride), *rest)
+    same = inputs == outputs and stride == 1
+    return None if same else nn.Sequential(*_normalised(inputs, outputs, 1, stride))

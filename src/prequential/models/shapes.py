@@ -1,5 +1,7 @@
 """What models ask of their input, and the sizes of their layers."""
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
@@ -18,13 +20,21 @@ def require_image(model: str, input_shape: Shape, *, at_least: int) -> None:
         )
 
 
-def flat_size(features: nn.Module, input_shape: Shape) -> int:
-    """The number of values `features` makes of one input. Draws no random numbers, moves no statistics."""
-    training = features.training
+def flat_size(layers: list[nn.Module], input_shape: Shape) -> int:
+    """The number of values fresh layers make of one input. Draws no random numbers, moves no statistics."""
+    features = nn.Sequential(*layers).eval()
     with torch.no_grad():
-        size = features.eval()(torch.zeros(1, *input_shape)).shape[1]
-    features.train(training)
+        size = features(torch.zeros(1, *input_shape)).shape[1]
+    features.train()
     return int(size)
+
+
+def group(
+    block: Callable[..., nn.Module], inputs: int, channels: int, outputs: int, num_blocks: int, *, stride: int
+) -> nn.Sequential:
+    """Residual blocks one after the other; the first has the stride, and takes other inputs than it puts out."""
+    rest = (block(outputs, channels, stride=1) for _ in range(num_blocks - 1))
+    return nn.Sequential(block(inputs, channels, stride=stride), *rest)
 
 
 def scaled(size: int, width: float) -> int:

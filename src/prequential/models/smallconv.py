@@ -21,12 +21,6 @@ def smallconv(input_shape: Shape, output_size: int, *, width: float = 1.0, dropo
             layers += [nn.Conv2d(channels, stage, 3, padding=1, bias=False), nn.BatchNorm2d(stage), nn.ReLU()]
             channels = stage
         layers += [nn.MaxPool2d(2), nn.Dropout(dropout / 2)]
-    features = nn.Sequential(*layers, nn.Flatten())
-    return nn.Sequential(
-        *features,
-        nn.Linear(flat_size(features, input_shape), dense, bias=False),
-        nn.BatchNorm1d(dense),
-        nn.ReLU(),
-        nn.Dropout(dropout),
-        nn.Linear(dense, output_size),
-    )
+    layers.append(nn.Flatten())
+    layers += [nn.Linear(flat_size(layers, input_shape), dense, bias=False), nn.BatchNorm1d(dense), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Dropout(dropout), nn.Linear(dense, output_size))

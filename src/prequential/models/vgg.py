@@ -1,6 +1,7 @@
 """VGG (Simonyan & Zisserman 2015), plain, batch-normalised, and the VGG++ of the paper."""
 
 from collections import OrderedDict
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,35 +19,6 @@ LARGE_SIDE = 112
 
 
 def vgg(
-    input_shape: Shape, output_size: int, *, depth: int = 16, width: float = 1.0, dropout: float | None = None
-) -> nn.Sequential:
-    """VGG-DEPTH: 3×3 convolutions with biases and no normalisation, max-pooled five times.
-
-    Images with a side of 112 or more get dense layers of 4096 and 4096 before the classes; smaller ones are averaged
-    to 512 features and have one dense layer. `dropout` stands behind each hidden dense layer of the large head
-    (0.5 unless given) and before the dense layer of the small one (none unless given). Names of layers and weights are
-    those of torchvision, whose weights load at 224×224.
-
-    Example:
-        >>> sum(p.numel() for p in vgg((3, 32, 32), 10).parameters())
-        14719818
-    """
-    return _vgg(f"vgg{depth}", input_shape, output_size, depth, width, dropout, normalised=False, biased=True)
-
-
-def vgg_bn(
-    input_shape: Shape, output_size: int, *, depth: int = 16, width: float = 1.0, dropout: float | None = None
-) -> nn.Sequential:
-    """VGG-DEPTH with batch normalisation after each of its 3×3 convolutions.
-
-    Example:
-        >>> sum(p.numel() for p in vgg_bn((3, 32, 32), 10).parameters())
-        14728266
-    """
-    return _vgg(f"vgg{depth}-bn", input_shape, output_size, depth, width, dropout, normalised=True, biased=True)
-
-
-def vggpp(
     input_shape: Shape,
     output_size: int,
     *,
@@ -54,36 +26,22 @@ def vggpp(
     width: float = 1.0,
     dropout: float | None = None,
     channel_dropout: tuple[float, float] = (0.0, 0.0),
+    normalised: bool = False,
+    biased: bool = True,
 ) -> nn.Sequential:
-    """VGG++ of the paper: VGG with batch normalisation and weight-standardised convolutions.
+    """VGG-DEPTH: 3×3 convolutions with biases and no normalisation, max-pooled five times.
 
-    The convolutions have no biases, which batch normalisation would take out again: at depth 16 that is 4,224
-    parameters fewer than `vgg_bn`, so 14,724,042 at 32×32 with 10 classes and 138,361,768 at 224×224 with 1,000.
-    `channel_dropout` drops whole channels behind every convolution but the last before a pooling: the first number up
-    to the first pooling, the second from there on. Blier & Ollivier's VGG has 0.3 and 0.4 there.
+    Images with a side of 112 or more get dense layers of 4096 and 4096 before the classes; smaller ones are averaged
+    to 512 features and have one dense layer. `dropout` stands behind each hidden dense layer of the large head
+    (0.5 unless given) and before the dense layer of the small one (none unless given). Names of layers and weights are
+    those of torchvision, whose weights load at 224×224. With `channel_dropout`, `normalised` and not `biased` it is
+    what `vgg_bn` and `vggpp` ask for.
 
     Example:
-        >>> sum(p.numel() for p in vggpp((3, 32, 32), 10).parameters())
-        14724042
+        >>> sum(p.numel() for p in vgg((3, 32, 32), 10).parameters())
+        14719818
     """
-    return standardise_weights(
-        _vgg("vggpp", input_shape, output_size, depth, width, dropout, channel_dropout, normalised=True, biased=False)
-    )
-
-
-def _vgg(
-    name: str,
-    input_shape: Shape,
-    output_size: int,
-    depth: int,
-    width: float,
-    dropout: float | None,
-    channel_dropout: tuple[float, float] = (0.0, 0.0),
-    *,
-    normalised: bool,
-    biased: bool,
-) -> nn.Sequential:
-    require_image(name, input_shape, at_least=4)
+    require_image(f"vgg{depth}{'-bn' if normalised else ''}" if biased else "vggpp", input_shape, at_least=4)
     if depth not in CONVOLUTIONS:
         raise PreqError(f"VGG has a depth of {', '.join(map(str, CONVOLUTIONS))}, got {depth}")
     for share in (dropout or 0.0, *channel_dropout):
@@ -105,7 +63,9 @@ def _vgg(
             # before ReLU: the same function, on a quarter of the values
             layers.insert(-1, nn.MaxPool2d(2))
             height, breadth = height // 2, breadth // 2
-    pooled = _average_to(7 if large else 1, height, breadth)
+    side = 7 if large else 1
+    even, window = not (height % side or breadth % side), (height // side, breadth // side)
+    pooled = nn.AvgPool2d(window) if even else UnevenAverage(side, height, breadth)
     model = nn.Sequential(OrderedDict(features=nn.Sequential(*layers), avgpool=pooled, flatten=nn.Flatten()))
     if large:
         model.classifier = _dense(channels * 49, scaled(4096, width), output_size, 0.5 if dropout is None else dropout)
@@ -117,17 +77,40 @@ def _vgg(
     return model
 
 
+def vgg_bn(input_shape: Shape, output_size: int, *, width: float = 1.0, **settings: Any) -> nn.Sequential:
+    """VGG-DEPTH with batch normalisation after each of its 3×3 convolutions.
+
+    Settings are `depth` and `dropout`, those of `vgg`.
+
+    Example:
+        >>> sum(p.numel() for p in vgg_bn((3, 32, 32), 10).parameters())
+        14728266
+    """
+    return vgg(input_shape, output_size, width=width, **settings, normalised=True)
+
+
+def vggpp(input_shape: Shape, output_size: int, *, width: float = 1.0, **settings: Any) -> nn.Sequential:
+    """VGG++ of the paper: VGG with batch normalisation and weight-standardised convolutions.
+
+    The convolutions have no biases, which batch normalisation would take out again: at depth 16 that is 4,224
+    parameters fewer than `vgg_bn`, so 14,724,042 at 32×32 with 10 classes and 138,361,768 at 224×224 with 1,000.
+    `channel_dropout` drops whole channels behind every convolution but the last before a pooling: the first number up
+    to the first pooling, the second from there on. Blier & Ollivier's VGG has 0.3 and 0.4 there. Further settings are
+    `depth` and `dropout`, those of `vgg`.
+
+    Example:
+        >>> sum(p.numel() for p in vggpp((3, 32, 32), 10).parameters())
+        14724042
+    """
+    plain = vgg(input_shape, output_size, width=width, **settings, normalised=True, biased=False)
+    return standardise_weights(plain)
+
+
 def _dense(features: int, hidden: int, output_size: int, dropout: float) -> nn.Sequential:
     layers: list[nn.Module] = []
     for size in (features, hidden):
         layers += [nn.Linear(size, hidden), nn.ReLU(inplace=True), nn.Dropout(dropout)]
     return nn.Sequential(*layers, nn.Linear(hidden, output_size))
-
-
-def _average_to(side: int, height: int, breadth: int) -> nn.Module:
-    if height % side or breadth % side:
-        return UnevenAverage(side, height, breadth)
-    return nn.AvgPool2d((height // side, breadth // side))
 
 
 class UnevenAverage(nn.Module):

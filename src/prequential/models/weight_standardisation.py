@@ -1,7 +1,7 @@
 """Weight standardisation (Qiao et al. 2019) for the convolutions of any model."""
 
 import math
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -14,7 +14,8 @@ EPSILON = 1e-5
 """Added to fan-in · variance, so that a filter of equal weights is not divided by zero."""
 
 Model = TypeVar("Model", bound=nn.Module)
-CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d | nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d
+CONVOLUTIONS = get_args(Convolution)
 
 
 def standardise_weights(model: Model) -> Model:
@@ -37,7 +38,7 @@ def standardise_weights(model: Model) -> Model:
     """
     found = False
     for layer in list(model.modules()):
-        if not isinstance(layer, CONVOLUTIONS):
+        if not isinstance(layer, Convolution):
             continue
         if not parametrize.is_parametrized(layer, "weight") and is_lazy(layer.weight):
             raise PreqError("a lazy convolution has no weights to standardise yet; run the model on an input first")
@@ -60,9 +61,8 @@ class StandardisedWeight(nn.Module):
     that mean, variance and division take.
     """
 
-    def __init__(self, layer: nn.Module) -> None:
+    def __init__(self, layer: Convolution) -> None:
         super().__init__()
-        assert isinstance(layer, CONVOLUTIONS)
         self.fan_in = _weights_per_output(layer)
         self.transposed_groups = layer.groups if layer.transposed else 0
 
@@ -80,6 +80,5 @@ class StandardisedWeight(nn.Module):
         return F.layer_norm(filters, shape, scale, eps=EPSILON / self.fan_in)
 
 
-def _weights_per_output(layer: nn.Module) -> int:
-    assert isinstance(layer, CONVOLUTIONS)
+def _weights_per_output(layer: Convolution) -> int:
     return layer.in_channels // layer.groups * math.prod(layer.kernel_size)

@@ -1,11 +1,13 @@
 """Wide residual networks (Zagoruyko & Komodakis 2016)."""
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from prequential.errors import PreqError, require_count
-from prequential.models.shapes import Shape, require_image, scaled
+from prequential.models.shapes import Shape, group, require_image, scaled
 
 
 def wide_resnet(
@@ -34,8 +36,7 @@ def wide_resnet(
     require_count("the depth of a wide residual network", depth, at_least=10)
     if depth % 6 != 4:
         raise PreqError(f"the depth of a wide residual network must be 6n + 4, got {depth}; try {nearest_depth(depth)}")
-    stem = scaled(16, width)
-    channels = [stem, *(scaled(size * widening, width) for size in (16, 32, 64))]
+    channels = [scaled(16, width), *(scaled(size * widening, width) for size in (16, 32, 64))]
     return WideResNet(input_shape[0], output_size, channels, num_blocks=(depth - 4) // 6, dropout=dropout)
 
 
@@ -56,10 +57,11 @@ class WideResNet(nn.Module):
         self, input_channels: int, output_size: int, channels: list[int], *, num_blocks: int, dropout: float
     ) -> None:
         super().__init__()
+        block = partial(WideBlock, dropout=dropout)
         self.conv1 = nn.Conv2d(input_channels, channels[0], 3, padding=1, bias=False)
-        self.group1 = _group(channels[0], channels[1], num_blocks, 1, dropout)
-        self.group2 = _group(channels[1], channels[2], num_blocks, 2, dropout)
-        self.group3 = _group(channels[2], channels[3], num_blocks, 2, dropout)
+        self.group1 = group(block, channels[0], channels[1], channels[1], num_blocks, stride=1)
+        self.group2 = group(block, channels[1], channels[2], channels[2], num_blocks, stride=2)
+        self.group3 = group(block, channels[2], channels[3], channels[3], num_blocks, stride=2)
         self.bn = nn.BatchNorm2d(channels[3])
         self.fc = nn.Linear(channels[3], output_size)
         for layer in self.modules():
@@ -91,8 +93,3 @@ class WideBlock(nn.Module):
         hidden = self.dropout(F.relu(self.bn2(self.conv1(activated)), inplace=True))
         kept = inputs if self.shortcut is None else self.shortcut(activated)
         return torch.add(self.conv2(hidden), kept)
-
-
-def _group(inputs: int, outputs: int, num_blocks: int, stride: int, dropout: float) -> nn.Sequential:
-    rest = (WideBlock(outputs, outputs, stride=1, dropout=dropout) for _ in range(num_blocks - 1))
-    return nn.Sequential(WideBlock(inputs, outputs, stride=stride, dropout=dropout), *rest)

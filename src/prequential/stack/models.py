@@ -14,7 +14,7 @@ from prequential.learn.recipe import Recipe
 from prequential.models import ModelFactory, name_of
 from prequential.stack.optimizers import make_stacked_optimizer
 from prequential.stack.recipe import Vectors, require_alike, require_members
-from prequential.stack.stackable import Bound, Structure, require_stackable
+from prequential.stack.stackable import Structure, bound, require_stackable
 from prequential.stack.state import StackedState, require_same_shapes
 
 PROBED = 2
@@ -52,18 +52,12 @@ class StackedModels(BaseLearner):
         self.model, self._fingerprints = fresh[0], [fingerprint_of(model) for model in fresh]
         self.probe(PROBED)
         self.settings, self.structure = Vectors(self.recipes, self.device), Structure(fresh)
-        self.raw, self.averaged = StackedState(fresh), StackedState(fresh)
+        self.raw, self.averaged = self.tensors_of_models = StackedState(fresh), StackedState(fresh)
         self.leaves = {name: view.detach().requires_grad_() for name, view in self.raw.weights.items()}
         self.beta = torch.full((len(fresh),), functional.INITIAL_BETA, dtype=torch.float64, device=self.device)
         self._ema_step_sizes = torch.zeros_like(self.beta)
         self.optimizer = make_stacked_optimizer(self.settings, self.raw.flat)
-        self.beta_optimizer = make_stacked_optimizer(
-            self.settings, self.beta, rate_factor=calibration_rate_factor, decay=False
-        )
-        self._momenta = {
-            name: torch.tensor(momenta, dtype=torch.float64, device=self.device)
-            for name, momenta in self.structure.momenta.items()
-        }
+        self.beta_optimizer = make_stacked_optimizer(self.settings, self.beta, calibration_rate_factor, decay=False)
         self._counters = [self.raw.others[name] for name in self.structure.counted if name in self.raw.others]
         inputs = self.inputs.clean(np.zeros(PROBED, np.int64))
         require_stackable(self.structure, fresh, self.raw.weights | self.raw.others, inputs, name_of(self.factory))
@@ -84,7 +78,7 @@ class StackedModels(BaseLearner):
 
     def statistics(self) -> dict[str, Tensor]:
         """Copies of the batch statistics that members move by different amounts."""
-        return {name: self.raw.others[name].clone() for name in self._momenta}
+        return {name: self.raw.others[name].clone() for name in self.structure.momenta}
 
     def trained(self, inputs: Tensor, labels: Tensor, keys: Tensor, *, shared: bool) -> tuple[Tensor, Tensor]:
         """Logits in train mode and the gradient of the loss there; for `inputs` and `keys` see `Structure.train`."""
@@ -97,7 +91,7 @@ class StackedModels(BaseLearner):
         """Batch statistics from where they were before a step to where each member takes them."""
         for name, old in before.items():
             new = self.raw.others[name]
-            new.copy_(old.lerp(new, functional.per_member(self._momenta[name], new)))
+            new.copy_(old.lerp(new, functional.per_member(self.structure.momenta[name], new)))
         if self._counters:
             torch._foreach_add_(self._counters, 1)
         if self.raw.integers:
@@ -123,7 +117,7 @@ class StackedModels(BaseLearner):
         """What the averaged weights of each member make of clean inputs, averaged over views if asked."""
         tensors = self.structure.used(self.averaged.weights | self.averaged.others)
         with self.computing():
-            predict = torch.vmap(lambda tensors: self.inputs.logits(Bound(self.structure.predicting, tensors), inputs))
+            predict = torch.vmap(lambda tensors: self.inputs.logits(bound(self.structure.predicting, tensors), inputs))
             logits: Tensor = predict(tensors)
         return logits
 
@@ -132,24 +126,5 @@ class StackedModels(BaseLearner):
         self.beta_optimizer.begin()
         self.beta_optimizer.step(gradient)
 
-    def _begin_anew(self, event: int) -> None:
-        fresh = self._fresh_models(event)
-        self.raw.load(fresh)
-        self.averaged.load(fresh)
-
-    @torch.no_grad()
-    def shrink_perturb(self, shrink: float, perturb: float, event: int) -> None:
-        """θ ← shrink·θ + perturb·fresh; temperatures and batch statistics stay, everything else starts anew."""
-        states = (self.raw, self.averaged, StackedState(self._fresh_models(event)))
-        for raw, averaged, new in zip(*(state.parameters for state in states), strict=True):
-            raw.mul_(shrink).add_(new, alpha=perturb)
-            averaged.copy_(raw)
-        self._restart()
-
-    def _in_place(self) -> dict[str, list[Tensor]]:
-        """Every tensor but counters of steps has the members first."""
-        raw, averaged = ([state.flat, *state.others.values()] for state in (self.raw, self.averaged))
-        optimizers = (("weights", self.optimizer), ("beta", self.beta_optimizer))
-        return {"raw": raw, "averaged": averaged, "beta": [self.beta]} | {
-            f"{owner} {name}": [tensor] for owner, optimizer in optimizers for name, tensor in optimizer.state.items()
-        }
+    def _fresh_tensors(self, event: int) -> StackedState:
+        return StackedState(self._fresh_models(event))

@@ -24,7 +24,8 @@ class StackedOptimizer(ABC):
         self._decay = settings.weight_decay * decay
         self._eps, self._momentum = (per_member(vector, parameters) for vector in (settings.eps, settings.momentum))
         self._size, self._kept, self._unbiased = (torch.ones_like(rate) for _ in range(3))
-        self.state = {name: torch.zeros_like(parameters) for name in self.state_names}
+        count = torch.zeros(1, dtype=torch.float64, device=parameters.device)
+        self.state = {name: torch.zeros_like(count if name == "step" else parameters) for name in self.state_names}
 
     def begin(self, rate: Tensor | None = None) -> None:
         """What a step needs besides the gradient, a few numbers for each model; with other learning rates than its own
@@ -49,11 +50,7 @@ class StackedOptimizer(ABC):
 class AdamW(StackedOptimizer):
     """Adam with decoupled weight decay."""
 
-    state_names = ("mean", "square")
-
-    def __init__(self, parameters: Tensor, settings: Vectors, rate: Tensor, decay: bool) -> None:
-        super().__init__(parameters, settings, rate, decay)
-        self.state["step"] = torch.zeros(1, dtype=torch.float64, device=parameters.device)
+    state_names = ("mean", "square", "step")
 
     def begin(self, rate: Tensor | None = None) -> None:
         super().begin(rate)
@@ -62,12 +59,12 @@ class AdamW(StackedOptimizer):
         self._size.div_(1 - self._settings.momentum**num_steps)
 
     def step(self, gradient: Tensor) -> None:
-        parameters, mean, square = self._parameters, self.state["mean"], self.state["square"]
-        parameters.mul_(self._per_member(self._kept))
+        mean, square, _ = self.state.values()
+        self._parameters.mul_(self._per_member(self._kept))
         mean.lerp_(gradient, 1 - self._momentum)
         square.mul_(0.999).addcmul_(gradient, gradient, value=1 - 0.999)
         scale = square.sqrt().mul_(self._per_member(self._unbiased)).add_(self._eps)
-        parameters.sub_((mean / scale).mul_(self._per_member(self._size)))
+        self._parameters.sub_((mean / scale).mul_(self._per_member(self._size)))
 
 
 class RMSProp(StackedOptimizer):
@@ -99,7 +96,7 @@ KINDS: dict[str, type[StackedOptimizer]] = {"adamw": AdamW, "rmsprop": RMSProp, 
 
 
 def make_stacked_optimizer(
-    settings: Vectors, parameters: Tensor, *, rate_factor: float = 1.0, decay: bool = True
+    settings: Vectors, parameters: Tensor, rate_factor: float = 1.0, *, decay: bool = True
 ) -> StackedOptimizer:
     """The optimizer of these settings for parameters (models, …), which are written in place.
 

@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,17 +17,10 @@ TOLERANCE = 1e-2
 """Of the largest logit: how far a stacked prediction may be from that of the model by itself."""
 
 
-class Bound(nn.Module):
+def bound(structure: nn.Module, tensors: dict[str, Tensor]) -> Callable[[Tensor], Tensor]:
     """The structure of a model with the tensors of another: what a member of a stack is inside vmap."""
-
-    def __init__(self, structure: nn.Module, tensors: dict[str, Tensor]) -> None:
-        super().__init__()
-        self._call: Callable[[Tensor], Any] = lambda inputs: functional_call(structure, tensors, (inputs,))
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        # in the plain order of axes, also where a single channel makes several orders equal
-        logits: Tensor = self._call(inputs.flatten().view(inputs.shape))
-        return logits
+    # inputs in the plain order of axes, also where a single channel makes several orders equal
+    return lambda inputs: functional_call(structure, tensors, (inputs.flatten().view(inputs.shape),))
 
 
 class Structure:
@@ -41,7 +33,7 @@ class Structure:
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
         self.training = copy.deepcopy(models[0]).train().requires_grad_(False)
-        self.momenta: dict[str, list[float]] = {}
+        self.momenta: dict[str, Tensor] = {}
         self.counted: list[str] = []
         for name, layer in self.training.named_modules():
             if isinstance(layer, _BatchNorm) and layer.momentum is not None and layer.running_mean is not None:
@@ -57,7 +49,8 @@ class Structure:
         momenta = [float(peer.momentum) for peer in peers if isinstance(peer, _BatchNorm) and peer.momentum is not None]
         if len(set(momenta)) > 1:
             layer.momentum = 1.0
-            self.momenta |= {f"{prefix}running_mean": momenta, f"{prefix}running_var": momenta}
+            each = torch.tensor(momenta, dtype=torch.float64, device=next(peers[0].buffers()).device)
+            self.momenta |= {f"{prefix}running_mean": each, f"{prefix}running_var": each}
 
     def used(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """Those tensors that a forward pass uses."""
@@ -73,7 +66,7 @@ class Structure:
         """
         begin_pass(self.training)
         drawn = {f"{name}.key": keys[:, number] for number, name in enumerate(self.dropouts)}
-        member = torch.vmap(lambda tensors, inputs: Bound(self.training, tensors)(inputs), (0, None if shared else 0))
+        member = torch.vmap(lambda tensors, inputs: bound(self.training, tensors)(inputs), (0, None if shared else 0))
         logits: Tensor = member(self.used(tensors) | drawn, inputs)
         return logits
 
@@ -93,12 +86,11 @@ def require_stackable(
         logits = structure.train(scratch, keys, inputs, shared=True)
         torch.autograd.grad(logits.sum(), weights, allow_unused=True)
     scratch = {key: tensor.detach().clone() for key, tensor in tensors.items()}
-    with torch.no_grad(), _blaming(structure.predicting, name):
-        predict = torch.vmap(lambda tensors: Bound(structure.predicting, tensors)(inputs))
-        stacked = predict(structure.used(scratch))[-1]
-    single = copy.deepcopy(models[-1]).eval()
     with torch.no_grad():
-        wanted = single(inputs)
+        with _blaming(structure.predicting, name):
+            predict = torch.vmap(lambda tensors: bound(structure.predicting, tensors)(inputs))
+            stacked = predict(structure.used(scratch))[-1]
+        wanted = copy.deepcopy(models[-1]).eval()(inputs)
     if not bool((stacked - wanted).abs().max() <= TOLERANCE * wanted.abs().max().clamp(min=1e-6)):
         raise PreqError(
             f"the model '{name}' computes something else when it is stacked: it keeps tensors that are neither "

@@ -1,6 +1,5 @@
 """The tensors of many models of one architecture, with the models along the first axis."""
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -27,24 +26,21 @@ class StackedState:
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
         parameters = dict(models[0].named_parameters())
-        self._places: dict[str, tuple[int, torch.Size]] = {}
-        end = 0
-        for name, parameter in parameters.items():
-            if parameter.requires_grad:
-                self._places[name] = end, parameter.shape
-                end += -(-parameter.numel() // ALIGNED) * ALIGNED
-        first = parameters[next(iter(self._places))]
-        self.flat = torch.zeros(len(models), end, dtype=first.dtype, device=first.device)
-        self._gap = torch.zeros(len(models), ALIGNED, dtype=first.dtype, device=first.device)
+        trained = {name: parameter.detach() for name, parameter in parameters.items() if parameter.requires_grad}
+        self._gaps = [-weight.numel() % ALIGNED for weight in trained.values()]
+        sizes = [weight.numel() + gap for weight, gap in zip(trained.values(), self._gaps, strict=True)]
+        first = next(iter(trained.values()))
+        self.flat, self._zeros = (first.new_zeros(len(models), size) for size in (sum(sizes), ALIGNED))
         self.weights = {
-            name: self.flat[:, start : start + math.prod(shape)].view(len(models), *shape)
-            for name, (start, shape) in self._places.items()
+            name: place[:, : weight.numel()].view(len(models), *weight.shape)
+            for (name, weight), place in zip(trained.items(), self.flat.split_with_sizes(sizes, dim=1), strict=True)
         }
         self.others = {
             name: tensor.new_zeros(len(models), *tensor.shape)
             for name, tensor in _tensors(models[0]).items()
-            if name not in self._places
+            if name not in trained
         }
+        self.all = [self.flat, *self.others.values()]
         self.parameters = [self.flat, *(tensor for name, tensor in self.others.items() if name in parameters)]
         self.floats = [tensor for tensor in self.others.values() if tensor.is_floating_point()]
         self.integers = [tensor for tensor in self.others.values() if not tensor.is_floating_point()]
@@ -52,11 +48,9 @@ class StackedState:
 
     def joined(self, weights: Sequence[Tensor]) -> Tensor:
         """Tensors like the weights, in their order, as one like `flat`, of which the weights are views."""
-        parts, end = [], 0
-        for (start, _), tensor in zip(self._places.values(), weights, strict=True):
-            parts += [self._gap[:, : start - end], tensor.flatten(1)]
-            end = start + parts[-1].shape[1]
-        parts.append(self._gap[:, : self.flat.shape[1] - end])
+        parts = []
+        for tensor, gap in zip(weights, self._gaps, strict=True):
+            parts += [tensor.flatten(1), self._zeros[:, :gap]]
         return torch.cat([part for part in parts if part.shape[1]], dim=1)
 
     @torch.no_grad()
