@@ -5,8 +5,7 @@ To add one, write a frozen dataclass with the members of `Method` and list it in
 
 from prequential.methods.ages import AGE_LAWS, AgeLaw, Exponential, Pareto, Uniform, age_law
 from prequential.methods.buffer import ReplayBuffer
-from prequential.methods.chunks import ChunksFineTuned, ChunksFromScratch
-from prequential.methods.erm import FullDataset
+from prequential.methods.chunks import ChunksFineTuned, ChunksFromScratch, FullDataset
 from prequential.methods.method import Method, MethodDefaults, cut_into_batches
 from prequential.methods.streams import ReplayStreams
 

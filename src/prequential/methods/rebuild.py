@@ -3,7 +3,6 @@
 import copyreg
 from collections.abc import Mapping
 from dataclasses import is_dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,12 +36,9 @@ def find_method(name: str) -> type[Method]:
     if kind.name in METHODS:
         raise PreqError(f"the method '{name}' is called {kind.name}, as one of the package is; give it another name")
     if ".py:" in name:  # no import finds its class in another process: it goes there by the name of its file
-        copyreg.pickle(kind, partial(_reduced, str(Path(name).absolute())))
+        path = str(Path(name).absolute())
+        copyreg.pickle(kind, lambda method: (_restored, (path, dict(vars(method)))))
     return kind
-
-
-def _reduced(name: str, method: Any) -> tuple[Any, ...]:
-    return _restored, (name, dict(vars(method)))
 
 
 def _restored(name: str, values: dict[str, Any]) -> Method:
