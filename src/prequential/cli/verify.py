@@ -40,6 +40,7 @@ def main_verify(arguments: list[str]) -> int:
         raise PreqError(f"{flags.run} holds no finished code (status {record.status}, {record.method['name']})")
     from prequential.models import is_package_model
     from prequential.runs.codec import encode_and_score
+    from prequential.runs.session import make_session
 
     model = record.model["name"]
     if not is_package_model(model) and flags.model != model:
@@ -49,19 +50,19 @@ def main_verify(arguments: list[str]) -> int:
     data = reload(source, seeds["order_seed"], flags.data_dir).take(record.length)
     if data.digests()["labels"] != record.data["labels"] or data.digests()["inputs"] != record.data["inputs"]:
         raise PreqError(f"the data '{data.name}' here is not what {flags.run} was made with")
-    content, nats = encode_and_score(
+    session = make_session(
         model,
         data,
         method_from_settings(record.method, flags.method),
-        recipe_from_settings(record.recipe),
-        seed=seeds["seed"],
+        [recipe_from_settings(record.recipe)],
+        [seeds["seed"]],
         plan_seed=seeds["plan_seed"],
         width=record.model["width"],
         device=record.environment["device"],
         execution=_as_recorded(record),
-        threads=record.environment["threads"],
-        listeners=(),
+        evaluate=False,
     )
+    content, nats = encode_and_score(session, record.environment["threads"])
     if not np.allclose(nats, record.nats, rtol=1e-9, atol=1e-12):
         first = int(np.flatnonzero(~np.isclose(nats, record.nats, rtol=1e-9, atol=1e-12))[0])
         raise PreqError(
