@@ -137,11 +137,8 @@ class Chunks(InEpochs):
 
 
 def _predict(start: int, stop: int, *, uniform: bool = False) -> Part:
-    def pieces() -> Iterator[Event]:
-        for begin in range(start, stop, PREDICT_SIZE):
-            yield Predict(begin, min(begin + PREDICT_SIZE, stop), uniform)
-
-    return -(-(stop - start) // PREDICT_SIZE), pieces
+    spans = [(begin, min(begin + PREDICT_SIZE, stop)) for begin in range(start, stop, PREDICT_SIZE)]
+    return len(spans), lambda: (Predict(*span, uniform) for span in spans)
 
 
 @dataclass(frozen=True, kw_only=True)
