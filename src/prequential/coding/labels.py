@@ -45,10 +45,16 @@ class Predictor(Protocol):
 
 class Labels(ABC):
     """Labels that appear as the run goes. Spans are revealed once, in order; those beyond the frontier are hidden, and
-    asking for one is a mistake of the plan."""
+    asking for one is a mistake of the plan.
 
-    def __init__(self, length: int) -> None:
-        self.length, self.frontier = length, 0
+    Args:
+        data: whose labels they are.
+        on_device: all labels, those that are known so far; None where they are read from the data when they are needed.
+    """
+
+    def __init__(self, data: DataSequence, on_device: Tensor | None) -> None:
+        self._data, self._on_device = data, on_device
+        self.length, self.frontier = len(data), 0
 
     def reveal(self, start: int, stop: int, predictor: Predictor) -> Tensor:
         """The labels of a span, given who predicts them."""
@@ -66,9 +72,12 @@ class Labels(ABC):
     def _cross(self, start: int, stop: int, rows: Tensor) -> Tensor:
         """The labels of a span, given the log-probabilities of each."""
 
-    @abstractmethod
     def of(self, indices: Indices) -> Tensor:
         """Revealed labels at these positions."""
+        require_revealed(indices, self.frontier, "the plan")
+        if self._on_device is None:
+            return self._data.labels(indices)
+        return self._on_device.index_select(0, send_to(self._on_device.device, indices))
 
 
 class Scorer(Labels):
@@ -78,24 +87,17 @@ class Scorer(Labels):
     """
 
     def __init__(self, data: DataSequence, device: torch.device) -> None:
-        super().__init__(len(data))
-        self._data = data
-        self._on_device = None if device.type == "cpu" else self._read(np.arange(len(data))).to(device)
-
-    def _read(self, positions: Indices) -> Tensor:
-        labels = self._data.labels(positions)
-        if bool((labels < 0).any()):
-            raise PreqError(f"'{self._data.name}' has no labels; they can be decoded, not scored")
-        return labels
+        super().__init__(data, None if device.type == "cpu" else _known(data, 0, len(data)).to(device))
 
     def _cross(self, start: int, stop: int, rows: Tensor) -> Tensor:
-        return self._read(np.arange(start, stop)) if self._on_device is None else self._on_device[start:stop]
+        return _known(self._data, start, stop) if self._on_device is None else self._on_device[start:stop]
 
-    def of(self, indices: Indices) -> Tensor:
-        require_revealed(indices, self.frontier, "the plan")
-        if self._on_device is None:
-            return self._data.labels(indices)
-        return self._on_device.index_select(0, send_to(self._on_device.device, indices))
+
+def _known(data: DataSequence, start: int, stop: int) -> Tensor:
+    labels = data.labels(np.arange(start, stop))
+    if bool((labels < 0).any()):
+        raise PreqError(f"'{data.name}' has no labels; they can be decoded, not scored")
+    return labels
 
 
 class Encoder(Scorer):
@@ -119,9 +121,9 @@ class Decoder(Labels):
     differs from the encoder's is stopped at the first block that is wrong.
     """
 
-    def __init__(self, length: int, device: torch.device, payload: bytes, checks: list[str]) -> None:
-        super().__init__(length)
-        self._labels = torch.full((length,), HIDDEN, device=device)
+    def __init__(self, data: DataSequence, device: torch.device, payload: bytes, checks: list[str]) -> None:
+        self._labels = torch.full((len(data),), HIDDEN, device=device)
+        super().__init__(data, self._labels)
         self._coder, self._checks = RangeDecoder(payload), checks
 
     def _cross(self, start: int, stop: int, rows: Tensor) -> Tensor:
@@ -131,10 +133,6 @@ class Decoder(Labels):
         for block in range(start // CHECKED_TOGETHER, stop // CHECKED_TOGETHER):
             self._check(block)
         return self._labels[start:stop]
-
-    def of(self, indices: Indices) -> Tensor:
-        require_revealed(indices, self.frontier, "the plan")
-        return self._labels.index_select(0, send_to(self._labels.device, indices))
 
     def _check(self, block: int) -> None:
         begin = block * CHECKED_TOGETHER

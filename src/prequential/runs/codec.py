@@ -154,7 +154,7 @@ def decode(
     shared = seeds["plan_seed"], header["model"]["width"], device or header["device"], execution
     session = make_session(model, blind, rebuilt, [recipe], [seeds["seed"]], *shared, evaluate=False, learner=learner)
     _require_same(header, session)
-    labels = Decoder(header["length"], session.learner.device, container.payload, header["checks"])
+    labels = Decoder(blind, session.learner.device, container.payload, header["checks"])
     try:
         with session.at_work(session.learner, header["environment"]["threads"]):
             _walk(session, labels, listeners)

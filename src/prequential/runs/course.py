@@ -157,6 +157,5 @@ class _Going:
             if self._directory is None or member.path is not None:
                 records[number] = member.record(told | more, is_over=left is None)
         for number, listeners in zip(self._numbers, self._of_each, strict=True):
-            if number in records:
-                tell_of("end", listeners, records[number])
+            tell_of("end", listeners, records.get(number))  # a member without a record has no listeners
         return records
