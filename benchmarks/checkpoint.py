@@ -38,7 +38,7 @@ def save_seconds(model: str) -> float:
     session = make_session(model, data, None, [None], [0])
     with tempfile.TemporaryDirectory() as folder:
         recorder = Recorder(session.plan, capabilities(data).target, [Path(folder)])
-        directory = RunDirectory([Path(folder)], session.facts, stacked=False, evaluate=True, every_seconds=60.0)
+        directory = RunDirectory([Path(folder)], session, stacked=False, every_seconds=60.0)
         times = []
         for number in range(10):
             recorder.members[0].num_events = recorder.members[0].position = number * 6000

@@ -20,7 +20,7 @@ from prequential.coding.labels import Scorer
 from prequential.errors import PreqError, PreqWarning
 from prequential.methods import Method
 from prequential.plan import Plan
-from prequential.runs.directory import MemberDirectory, RunDirectory, discard_stack, stack_place
+from prequential.runs.directory import RunDirectory, discard_stack, stack_place
 from prequential.runs.loop import execute
 from prequential.runs.measured import Measured
 from prequential.runs.progress import Progress
@@ -113,7 +113,7 @@ def test_stopping_after_any_events_and_going_on_gives_the_same_bits(
                 state, counters = learner.state(), recorder.counters()
                 learner, again = fresh()
                 for member, earlier in zip(again.members, recorder.members, strict=True):
-                    member._arrays, member.is_kept = earlier._arrays, True  # as files would keep them
+                    member._arrays, member.path = earlier._arrays, Path()  # as files would keep them
                 recorder = again
                 learner.restore(state)
                 recorder.go_back_to(counters)
@@ -258,7 +258,7 @@ def test_without_a_whole_checkpoint_the_stack_begins_anew_with_a_note(stopped: P
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         assert_same(start(stopped), undisturbed)
-    assert "is whole; the stack of" in str(notes[-1].message)
+    assert "is whole; the run begins" in str(notes[-1].message)
     assert_only_records(stopped)
 
 
@@ -320,16 +320,17 @@ def test_a_crash_at_any_file_operation_loses_only_time(tmp_path: Path, undisturb
 
 
 def test_records_that_were_written_before_a_kill_stay(tmp_path: Path, undisturbed: list[Record]) -> None:
-    real, written = MemberDirectory.finish, []
+    real, written = Measured.cut, []
 
-    def die(directory: MemberDirectory, member: Measured, facts: dict[str, Any], *, is_over: bool) -> Record:
-        if directory.path.name == "c":
+    def die(member: Measured) -> None:
+        assert member.path is not None
+        if member.path.name == "c":
             raise Crash
-        written.append(directory.path.name)
-        return real(directory, member, facts, is_over=is_over)
+        written.append(member.path.name)
+        real(member)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MemberDirectory, "finish", die)
+        patch.setattr(Measured, "cut", die)
         with pytest.raises(Crash):
             start(tmp_path)
     kept = {name: (tmp_path / name / "record.json").stat().st_mtime_ns for name in written}
@@ -338,7 +339,7 @@ def test_records_that_were_written_before_a_kill_stay(tmp_path: Path, undisturbe
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunDirectory, "clear", lambda _: sizes.append(len(list(stack_place(tmp_path / "a").iterdir()))))
         assert_same(start(tmp_path), undisturbed)
-    assert sizes == [1, 1]
+    assert sizes == [1]
     assert kept == {name: (tmp_path / name / "record.json").stat().st_mtime_ns for name in written}
     assert_same(start(tmp_path), undisturbed)
     assert_only_records(tmp_path)

@@ -151,7 +151,7 @@ def test_another_device_is_refused_and_other_versions_are_noted(
 def test_a_strangers_files_are_never_touched(tmp_path: Path) -> None:
     stranger = tmp_path / "labels.npy"
     stranger.write_bytes(b"mine")
-    with pytest.raises(PreqError, match="holds no run to resume, and is not empty"):
+    with pytest.raises(PreqError, match="holds no run, and is not empty"):
         start(tmp_path)
     assert stranger.read_bytes() == b"mine"
     with pytest.raises(pq.Interrupted):

@@ -15,8 +15,8 @@ import prequential as pq
 from prequential.cli import main
 from prequential.errors import PreqWarning
 from prequential.learn.recipe import SHARED, VECTORS, Recipe
-from prequential.runs.directory import MemberDirectory, RunDirectory
-from prequential.runs.record import Record
+from prequential.runs.directory import RunDirectory
+from prequential.runs.measured import Measured
 from prequential.sweeps import LogUniform, SweepInterrupted
 from prequential.sweeps.ledger import Ledger
 from prequential.sweeps.spaces import Resolved
@@ -94,7 +94,7 @@ def test_what_is_stacked_otherwise_begins_anew(tmp_path: Path, change: dict[str,
         summary = do(out, **change)
     said = [str(note.message) for note in notes if note.category is PreqWarning]
     assert len(said) == (change["stack"] is not None)
-    assert all("holds a stack of other members; the stack of" in each for each in said)
+    assert all("holds a stack of other members; the run begins" in each for each in said)
     assert summary.counts["finished"] == change.get("trials", 4)
     assert names(out) == [f"{number:05d}" for number in range(summary.counts["finished"])]
     engines = {pq.load(trial.path).environment["engine"] for trial in summary.trials}
@@ -102,15 +102,15 @@ def test_what_is_stacked_otherwise_begins_anew(tmp_path: Path, change: dict[str,
 
 
 def test_a_trial_alone_keeps_what_a_stack_has_finished_of_it(tmp_path: Path, undisturbed: Path) -> None:
-    out, real = tmp_path / "s", MemberDirectory.finish
+    out, real = tmp_path / "s", Measured.cut
 
-    def die(directory: MemberDirectory, *arguments: Any, **more: Any) -> Record:
-        if directory.path.name == "00002":
+    def die(member: Measured) -> None:
+        if member.path is not None and member.path.name == "00002":
             raise KeyboardInterrupt
-        return real(directory, *arguments, **more)
+        real(member)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MemberDirectory, "finish", die)
+        patch.setattr(Measured, "cut", die)
         with pytest.raises(SweepInterrupted):
             do(out)
     assert "00000.stack" in names(out)

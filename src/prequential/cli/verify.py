@@ -38,6 +38,7 @@ def main_verify(flags: Verify) -> None:
         raise PreqError(f"{flags.run} holds no finished code (status {record.status}, {record.method['name']})")
     from prequential.models import is_package_model
     from prequential.runs.codec import encode_and_score
+    from prequential.runs.session import make_session
 
     model = record.model["name"]
     if not is_package_model(model) and flags.model != model:
@@ -47,10 +48,19 @@ def main_verify(flags: Verify) -> None:
     data = reload(source, seeds["order_seed"], flags.data_dir).take(record.length)
     if any(data.digests()[part] != record.data[part] for part in ("labels", "inputs")):
         raise PreqError(f"the data '{data.name}' here is not what {flags.run} was made with")
-    method, recipe = method_from_settings(record.method, flags.method), recipe_from_settings(record.recipe)
-    how = {"width": record.model["width"], "device": made["device"], "execution": _as_recorded(record)}
-    how["plan_seed"] = seeds["plan_seed"]
-    content, nats = encode_and_score(model, data, method, recipe, seeds["seed"], made["threads"], (), **how)
+    session = make_session(
+        model,
+        data,
+        method_from_settings(record.method, flags.method),
+        [recipe_from_settings(record.recipe)],
+        [seeds["seed"]],
+        plan_seed=seeds["plan_seed"],
+        width=record.model["width"],
+        device=made["device"],
+        execution=_as_recorded(record),
+        evaluate=False,
+    )
+    content, nats = encode_and_score(session, made["threads"])
     different = np.flatnonzero(~np.isclose(nats, record.nats, rtol=1e-9, atol=1e-12))
     if len(different):
         raise PreqError(

@@ -45,18 +45,39 @@ class Predictor(Protocol):
 
 class Labels(ABC):
     """Labels that appear as the run goes. Spans are revealed once, in order; those beyond the frontier are hidden, and
-    asking for one is a mistake of the plan."""
+    asking for one is a mistake of the plan.
 
-    def __init__(self, length: int) -> None:
-        self.length, self.frontier = length, 0
+    Args:
+        data: whose labels they are.
+        on_device: all labels, those that are known so far; None where they are read from the data when they are needed.
+    """
 
-    @abstractmethod
+    def __init__(self, data: DataSequence, on_device: Tensor | None) -> None:
+        self._data, self._on_device = data, on_device
+        self.length, self.frontier = len(data), 0
+
     def reveal(self, start: int, stop: int, predictor: Predictor) -> Tensor:
         """The labels of a span, given who predicts them."""
+        self.frontier = require_next(start, stop, self.frontier, self.length, "the plan")
+        rows = predictor.rows()
+        if rows is not None:
+            return self._cross(start, stop, rows)
+        crossed = []
+        for position in range(start, stop):
+            crossed.append(self._cross(position, position + 1, predictor.row()[None]))
+            predictor.tell(int(crossed[-1]))
+        return torch.cat(crossed)
 
     @abstractmethod
+    def _cross(self, start: int, stop: int, rows: Tensor) -> Tensor:
+        """The labels of a span, given the log-probabilities of each."""
+
     def of(self, indices: Indices) -> Tensor:
         """Revealed labels at these positions."""
+        require_revealed(indices, self.frontier, "the plan")
+        if self._on_device is None:
+            return self._data.labels(indices)
+        return self._on_device.index_select(0, send_to(self._on_device.device, indices))
 
 
 class Scorer(Labels):
@@ -66,38 +87,17 @@ class Scorer(Labels):
     """
 
     def __init__(self, data: DataSequence, device: torch.device) -> None:
-        super().__init__(len(data))
-        self._data, self._device = data, device
-        self._on_device: Tensor | None = None
-        if device.type != "cpu":
-            self._on_device = self._read(np.arange(len(data))).to(device)
+        super().__init__(data, None if device.type == "cpu" else _known(data, 0, len(data)).to(device))
 
-    def _read(self, positions: Indices) -> Tensor:
-        labels = self._data.labels(positions)
-        if bool((labels < 0).any()):
-            raise PreqError(f"'{self._data.name}' has no labels; they can be decoded, not scored")
-        return labels
+    def _cross(self, start: int, stop: int, rows: Tensor) -> Tensor:
+        return _known(self._data, start, stop) if self._on_device is None else self._on_device[start:stop]
 
-    def reveal(self, start: int, stop: int, predictor: Predictor) -> Tensor:
-        self.frontier = require_next(start, stop, self.frontier, self.length, "the plan")
-        labels = self._read(np.arange(start, stop)) if self._on_device is None else self._on_device[start:stop]
-        rows = predictor.rows()
-        if rows is None:
-            for label in labels.tolist():
-                self._charge(labels.new_tensor([label]), predictor.row()[None])
-                predictor.tell(label)
-        else:
-            self._charge(labels, rows)
-        return labels
 
-    def _charge(self, labels: Tensor, rows: Tensor) -> None:
-        """Do what a label costs; a scorer leaves that to whoever records it."""
-
-    def of(self, indices: Indices) -> Tensor:
-        require_revealed(indices, self.frontier, "the plan")
-        if self._on_device is None:
-            return self._data.labels(indices)
-        return self._on_device.index_select(0, send_to(self._device, indices))
+def _known(data: DataSequence, start: int, stop: int) -> Tensor:
+    labels = data.labels(np.arange(start, stop))
+    if bool((labels < 0).any()):
+        raise PreqError(f"'{data.name}' has no labels; they can be decoded, not scored")
+    return labels
 
 
 class Encoder(Scorer):
@@ -107,9 +107,11 @@ class Encoder(Scorer):
         super().__init__(data, device)
         self.coder = RangeEncoder()
 
-    def _charge(self, labels: Tensor, rows: Tensor) -> None:
+    def _cross(self, start: int, stop: int, rows: Tensor) -> Tensor:
+        labels = super()._cross(start, stop, rows)
         if bool(rows.isfinite().any(dim=1).all()):  # a diverged prediction has no code
             self.coder.write(labels.cpu().numpy(), rows.exp().cpu().numpy())
+        return labels
 
 
 class Decoder(Labels):
@@ -119,32 +121,18 @@ class Decoder(Labels):
     differs from the encoder's is stopped at the first block that is wrong.
     """
 
-    def __init__(self, length: int, device: torch.device, payload: bytes, checks: list[str]) -> None:
-        super().__init__(length)
-        self._labels = torch.full((length,), HIDDEN, device=device)
+    def __init__(self, data: DataSequence, device: torch.device, payload: bytes, checks: list[str]) -> None:
+        self._labels = torch.full((len(data),), HIDDEN, device=device)
+        super().__init__(data, self._labels)
         self._coder, self._checks = RangeDecoder(payload), checks
 
-    def reveal(self, start: int, stop: int, predictor: Predictor) -> Tensor:
-        self.frontier = require_next(start, stop, self.frontier, self.length, "the plan")
-        rows = predictor.rows()
-        if rows is None:
-            for position in range(start, stop):
-                self._labels[position] = label = int(self._read(predictor.row()[None])[0])
-                predictor.tell(label)
-        else:
-            self._labels[start:stop] = torch.from_numpy(self._read(rows)).to(self._labels)
+    def _cross(self, start: int, stop: int, rows: Tensor) -> Tensor:
+        if not bool(rows.isfinite().any(dim=1).all()):
+            raise PreqError("the prediction is not finite here, as it was when encoding")
+        self._labels[start:stop] = torch.from_numpy(self._coder.read(rows.exp().cpu().numpy())).to(self._labels)
         for block in range(start // CHECKED_TOGETHER, stop // CHECKED_TOGETHER):
             self._check(block)
         return self._labels[start:stop]
-
-    def _read(self, rows: Tensor) -> NDArray[np.int32]:
-        if not bool(rows.isfinite().any(dim=1).all()):
-            raise PreqError("the prediction is not finite here, as it was when encoding")
-        return self._coder.read(rows.exp().cpu().numpy())
-
-    def of(self, indices: Indices) -> Tensor:
-        require_revealed(indices, self.frontier, "the plan")
-        return self._labels.index_select(0, send_to(self._labels.device, indices))
 
     def _check(self, block: int) -> None:
         begin = block * CHECKED_TOGETHER

@@ -35,8 +35,7 @@ class RangeEncoder:
 
     def payload(self) -> bytes:
         """What was written so far, as little-endian 32-bit words."""
-        words: bytes = self._coder.get_compressed().astype("<u4").tobytes()
-        return words
+        return bytes(self._coder.get_compressed().astype("<u4").tobytes())
 
 
 class RangeDecoder:

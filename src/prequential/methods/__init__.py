@@ -3,10 +3,9 @@
 To add one, write a frozen dataclass with the members of `Method` and list it in METHODS.
 """
 
-from prequential.methods.ages import AGE_LAWS, AgeLaw, Exponential, Pareto, Uniform, age_law
+from prequential.methods.ages import Exponential, Pareto, Uniform, age_law
 from prequential.methods.buffer import ReplayBuffer
-from prequential.methods.chunks import ChunksFineTuned, ChunksFromScratch
-from prequential.methods.erm import FullDataset
+from prequential.methods.chunks import ChunksFineTuned, ChunksFromScratch, FullDataset
 from prequential.methods.method import Method, MethodDefaults, cut_into_batches
 from prequential.methods.streams import ReplayStreams
 
@@ -15,9 +14,7 @@ METHODS: dict[str, type[Method]] = {
 }
 
 __all__ = [
-    "AGE_LAWS",
     "METHODS",
-    "AgeLaw",
     "ChunksFineTuned",
     "ChunksFromScratch",
     "Exponential",

@@ -47,10 +47,6 @@ class ReplayBuffer(MiniBatches):
         if self.capacity is None and self.replacement == "reservoir":
             raise PreqError("a reservoir needs a capacity in examples, such as 512")
 
-    @property
-    def replays_per_label(self) -> int:
-        return self.num_replays
-
     def age_weights(self, ages: Indices) -> NDArray[np.float64]:
         is_dropped = self.capacity is not None and self.replacement == "fifo"
         return np.where(ages > (self.capacity or 0), 0.0, 1.0) if is_dropped else np.ones(len(ages))
@@ -80,9 +76,7 @@ class ReplayBuffer(MiniBatches):
 
         def from_reservoir(begin: int, end: int) -> Indices:
             insert(begin, end)
-            if reservoir is None:
-                return slots(begin, end, end)
-            return reservoir[slots(begin, end, len(reservoir))]
+            return slots(begin, end, end) if reservoir is None else reservoir[slots(begin, end, len(reservoir))]
 
         if self.replacement != "reservoir":
             return from_newest

@@ -1,22 +1,24 @@
-"""CI/FS and CI/CF: chunks, trained from scratch or fine-tuned."""
+"""Methods that go through what is known in epochs: CI/FS and CI/CF, chunk by chunk, and ERM, the conventional way."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
 from prequential.errors import PreqError, require_count
-from prequential.events import Calibrate, Evaluate, Event, Predict, Reinit, ShrinkPerturb, Train
-from prequential.methods.method import PASSES, InParts, Part, cut_into_batches, events_of, num_batches
+from prequential.events import Calibrate, Evaluate, Event, Indices, Predict, Reinit, ShrinkPerturb, Train
+from prequential.methods.method import PASSES, InBatches, cut_into_batches, num_batches
 from prequential.rng import derive, permutation, uniforms
 from prequential.settings import setting
 
 PREDICT_SIZE = 512
 """Labels predicted by one event: nothing is learned between them, this only bounds memory."""
+Part = tuple[int, Callable[[], Iterator[Event]]]
+"""A part of a plan: how many events, and what makes them."""
 
 
 def require_split_points(points: Any) -> None:
@@ -40,8 +42,49 @@ def require_split_points(points: Any) -> None:
             raise PreqError(f"split points must increase strictly, got {list(map(int, points))}; {repair}")
 
 
+class InEpochs(InBatches):
+    """A method whose plan is made of parts, most of them epochs, so that whole parts can be jumped over."""
+
+    epochs: int
+
+    @abstractmethod
+    def parts(self, length: int, seed: int) -> Iterator[Part]:
+        """The plan, part by part."""
+
+    def events(self, length: int, seed: int) -> Iterator[Event]:
+        return events_of(self.parts(length, seed))
+
+    def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
+        parts, reached = self.parts(length, seed), 0
+        for num_events, make in parts:
+            if start < reached + num_events:
+                return chain(make(), events_of(parts)), reached
+            reached += num_events
+        return iter(()), reached
+
+    def passes(self, seed: int, purpose: str, training: Indices, calibration: Indices) -> Iterator[Part]:
+        """Epochs over `training`, with one step on the temperature per step where there is `calibration`."""
+        num_steps = num_batches(len(training), self.batch_size)
+        size = min(self.batch_size, len(calibration))
+
+        def one_epoch(epoch: int) -> Iterator[Event]:
+            order = permutation(derive(seed, purpose, epoch), len(training))
+            for step, batch in enumerate(cut_into_batches(training[order], self.batch_size), epoch * num_steps):
+                yield Train(batch)
+                if size:
+                    yield Calibrate(calibration[(np.arange(size) + step * size) % len(calibration)])
+
+        for epoch in range(self.epochs):
+            yield num_steps * (2 if size else 1), partial(one_epoch, epoch)
+
+
+def events_of(parts: Iterable[Part]) -> Iterator[Event]:
+    """The events of the parts, one after the other."""
+    return chain.from_iterable(make() for _, make in parts)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Chunks(InParts):
+class Chunks(InEpochs):
     """Settings and stages of the chunk incremental methods; subclasses say how a stage begins.
 
     At each split point s the past is divided once and for all: 90 % of the positions train, 10 %
@@ -90,27 +133,12 @@ class Chunks(InParts):
         yield len(begin), lambda: iter(begin)
         past = np.arange(split)
         held_back = uniforms(derive(seed, "held back"), past) < 0.1 * self.calibrate
-        training, calibration = past[~held_back], past[held_back]
-        num_steps = num_batches(len(training), self.batch_size)
-        size = min(self.batch_size, len(calibration))
-
-        def one_epoch(epoch: int) -> Iterator[Event]:
-            order = permutation(derive(seed, f"epochs before {split}", epoch), len(training))
-            for step, batch in enumerate(cut_into_batches(training[order], self.batch_size), epoch * num_steps):
-                yield Train(batch)
-                if size:
-                    yield Calibrate(calibration[(np.arange(size) + step * size) % len(calibration)])
-
-        for epoch in range(self.epochs):
-            yield num_steps * (2 if size else 1), partial(one_epoch, epoch)
+        yield from self.passes(seed, f"epochs before {split}", past[~held_back], past[held_back])
 
 
 def _predict(start: int, stop: int, *, uniform: bool = False) -> Part:
-    def pieces() -> Iterator[Event]:
-        for begin in range(start, stop, PREDICT_SIZE):
-            yield Predict(begin, min(begin + PREDICT_SIZE, stop), uniform)
-
-    return -(-(stop - start) // PREDICT_SIZE), pieces
+    spans = [(begin, min(begin + PREDICT_SIZE, stop)) for begin in range(start, stop, PREDICT_SIZE)]
+    return len(spans), lambda: (Predict(*span, uniform) for span in spans)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,3 +171,23 @@ class ChunksFineTuned(Chunks):
     def begin_stage(self, is_first: bool) -> Iterator[Event]:
         if not is_first and (self.shrink, self.perturb) != (1.0, 0.0):
             yield ShrinkPerturb(self.shrink, self.perturb)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullDataset(InEpochs):
+    """Empirical risk minimisation: train on everything for E epochs, then look at held-out data.
+
+    Everything is revealed at once and no temperature is fitted. Not prequential: it has no codelength.
+    """
+
+    name: ClassVar[str] = "erm"
+    title: ClassVar[str] = "ERM"
+    about: ClassVar[str] = "the whole data set, no code"
+    prequential: ClassVar[bool] = False
+
+    epochs: int = setting(10, at_least=1, short="epochs", role=PASSES)
+    """Passes over the data."""
+
+    def parts(self, length: int, seed: int) -> Iterator[Part]:
+        self.require_fits(length)
+        return self.passes(seed, "epochs", np.arange(length), np.arange(0))

@@ -1,9 +1,8 @@
 """What a method is: settings that turn a length and a seed into events."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -15,8 +14,6 @@ from prequential.settings import check_settings, setting
 
 PASSES = "passes"
 """The role of the setting that says how often the past is gone through again, whatever a method calls it."""
-Part = tuple[int, Callable[[], Iterator[Event]]]
-"""A part of a plan: how many events, and what makes them."""
 
 
 class Method(Protocol):
@@ -95,30 +92,6 @@ class InBatches(MethodDefaults):
         """Refuse a batch larger than the data."""
         if (size := self.batch_size) > length:
             raise PreqError(f"batch_size {size} is larger than the data ({length} labels); use at most {length}")
-
-
-class InParts(InBatches):
-    """A method whose plan is made of parts, so that whole parts can be jumped over."""
-
-    @abstractmethod
-    def parts(self, length: int, seed: int) -> Iterator[Part]:
-        """The plan, part by part."""
-
-    def events(self, length: int, seed: int) -> Iterator[Event]:
-        return events_of(self.parts(length, seed))
-
-    def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
-        parts, reached = self.parts(length, seed), 0
-        for num_events, make in parts:
-            if start < reached + num_events:
-                return chain(make(), events_of(parts)), reached
-            reached += num_events
-        return iter(()), reached
-
-
-def events_of(parts: Iterable[Part]) -> Iterator[Event]:
-    """The events of the parts, one after the other."""
-    return chain.from_iterable(make() for _, make in parts)
 
 
 def cut_into_batches(indices: Indices, batch_size: int) -> list[Indices]:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from prequential.errors import PreqError
 from prequential.events import Calibrate, Event, Indices, Predict, Train
-from prequential.methods.method import InBatches, cut_into_batches
+from prequential.methods.method import PASSES, InBatches, cut_into_batches
 from prequential.rng import derive, integers_below
-from prequential.settings import setting
+from prequential.settings import setting, with_setting
 
 MOST_REPLAYS = 1_000_000
 
@@ -43,9 +43,9 @@ class MiniBatches(InBatches):
             )
 
     @property
-    @abstractmethod
     def replays_per_label(self) -> int:
-        """K: replayed examples per new one."""
+        """K: replayed examples per new one, whatever the method calls it."""
+        return int(getattr(self, with_setting(type(self), role=PASSES)[0]))
 
     @abstractmethod
     def replay(self, seed: int, start: int = 0) -> Replay:
@@ -81,7 +81,7 @@ class MiniBatches(InBatches):
         return self._walk(length, seed, 0, np.empty(0, np.int64), self.replay(seed))
 
     def _walk(self, length: int, seed: int, start: int, waiting: Indices, replay: Replay) -> Iterator[Event]:
-        num_extra = 0
+        extra_key, num_extra = derive(seed, "extra steps"), 0
         for begin, end in self.time_steps(length, start):
             new = np.arange(begin, end)
             yield Predict(begin, end)
@@ -93,8 +93,9 @@ class MiniBatches(InBatches):
             waiting = waiting[ready:]
             yield from map(Train, batches)
             for _ in range(self._num_extra_steps(begin, end, length, len(batches))):
-                yield Train(self._uniform_batch(end, seed, num_extra))
-                num_extra += 1
+                counters = np.arange(num_extra, num_extra + self.batch_size)
+                yield Train(integers_below(end, extra_key, counters))
+                num_extra += self.batch_size
 
     def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
         """Blocks that have grown to the batch size are all alike, so whole time steps can be jumped over."""
@@ -123,7 +124,3 @@ class MiniBatches(InBatches):
     def _num_extra_steps(self, begin: int, end: int, length: int, num_batches: int) -> int:
         growing = end - begin < self.batch_size and end < length
         return max(0, self.min_steps - num_batches) if growing else 0
-
-    def _uniform_batch(self, frontier: int, seed: int, number: int) -> Indices:
-        counters = np.arange(self.batch_size) + number * self.batch_size
-        return integers_below(frontier, derive(seed, "extra steps"), counters)

@@ -3,7 +3,6 @@
 import copyreg
 from collections.abc import Mapping
 from dataclasses import is_dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,18 +36,14 @@ def find_method(name: str) -> type[Method]:
     if kind.name in METHODS:
         raise PreqError(f"the method '{name}' is called {kind.name}, as one of the package is; give it another name")
     if ".py:" in name:  # no import finds its class in another process: it goes there by the name of its file
-        copyreg.pickle(kind, partial(_reduced, str(Path(name).absolute())))
+        path = str(Path(name).absolute())
+        copyreg.pickle(kind, lambda method: (_blank, (path,), vars(method)))
     return kind
 
 
-def _reduced(name: str, method: Any) -> tuple[Any, ...]:
-    return _restored, (name, dict(vars(method)))
-
-
-def _restored(name: str, values: dict[str, Any]) -> Method:
-    kind: Any = find_method(name)
-    method: Method = kind(**values)
-    return method
+def _blank(name: str) -> Method:
+    """A method without its settings, which whoever unpickles it puts in."""
+    return object.__new__(find_method(name))
 
 
 def method_from_settings(settings: Mapping[str, Any], own: str | type[Method] | None = None) -> Method:
@@ -73,7 +68,6 @@ def method_from_settings(settings: Mapping[str, Any], own: str | type[Method] | 
         raise PreqError(
             f"the method '{name}' is not one of the package ({', '.join(METHODS)}); give it again (--method {OWN})"
         )
-    method: Method = from_plain(
-        kind or METHODS[str(name)], {key: value for key, value in settings.items() if key != "name"}, str(name)
-    )
+    values = {key: value for key, value in settings.items() if key != "name"}
+    method: Method = from_plain(kind or METHODS[str(name)], values, str(name))
     return method

@@ -47,10 +47,6 @@ class ReplayStreams(MiniBatches):
     age_law: AgeLaw = setting(UNIFORM, check=require_age_law, make=age_law, parts=AGE_FLAGS)
     """Which ages are replayed how often."""
 
-    @property
-    def replays_per_label(self) -> int:
-        return self.num_streams
-
     def age_weights(self, ages: Indices) -> NDArray[np.float64]:
         return self.age_law.weights(ages)
 

@@ -6,8 +6,7 @@ It is durable before an older one goes, and at least two are kept, so that a cra
 import contextlib
 import json
 import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of, read_array, write_atomically, writing
 from prequential.learn.learning import Learning
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
-from prequential.runs.measured import COUNTERS
-from prequential.runs.record import ARRAYS
 from prequential.runs.recorder import Recorder
 
 KEPT = 2
@@ -44,28 +40,25 @@ def reading() -> Iterator[None]:
         raise DamagedError(str(error)) from None
 
 
-class OtherMembersError(Exception):
-    """A checkpoint of a stack that is not this one."""
-
-
 class Checkpoint:
     """The state of a run between two events, read from a file and verified.
 
-    `numbers` says which of the members that were asked for it has, in its order; `facts` what is told of each.
+    `numbers` says which of the members that were asked for it has, in its order; `facts` what is told of each of its
+    members, `evaluate` whether held-out data was to be evaluated, `threads` the number of threads, to go on with the
+    same, since another gives other bits.
     """
 
     learner: Learning
     """Of these members, to be restored."""
 
     def __init__(self, file: Path, names: Sequence[str]) -> None:
-        self._file, self._state = file, State()
+        self._state = State()
         with reading():
             content = file.read_bytes()
             if digest_of(content) != file.stem.partition("-")[2]:
                 raise DamagedError("its content does not fit its name")
             header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
             meta: dict[str, Any] = dict(json.loads(header["__metadata__"]["prequential"]))
-            self._threads = int(meta["threads"])
             tensors = load(content)
             for key in sorted(tensors, key=lambda key: (key.rpartition(".")[0], int(key.rpartition(".")[2]))):
                 self._state.setdefault(key.rpartition(".")[0], []).append(tensors[key])
@@ -73,34 +66,18 @@ class Checkpoint:
         require_format(file_format, file)
         with reading():
             meta = meta if "members" in meta else _of_one_member(meta)
-            members = [str(name) for name in meta["members"]]
-            self.facts = [in_names_of_now(dict(facts), file_format) for facts in meta["facts"]]
+            self.numbers = [names.index(name) for name in meta["members"] if name in names]
+            self.facts = [in_names_of_now(facts, file_format) for facts in meta["facts"]]
             self.evaluate: bool | None = meta["evaluate"]
-            self._counters = dict(meta["counters"])
-            self._contents = [
-                {name: (int(described[name][0]), str(described[name][1])) for name in ARRAYS}
-                for described in meta["contents"]
-            ]
-            told = [set(counters) for counters in self._counters["members"]]
-        sizes = {len(part) for part in (members, self.facts, self._contents, told)}
-        if len(sizes) > 1 or any(each != {*COUNTERS, "diverged"} for each in told):
-            raise DamagedError("it does not say where the run stood")
-        if not set(members) <= set(names):
-            raise OtherMembersError
-        self.numbers = [names.index(name) for name in members]
+            self._counters, self._contents, self.threads = meta["counters"], meta["contents"], int(meta["threads"])
 
     def require_arrays(self, paths: Sequence[Path | None]) -> None:
         """Refuse arrays whose beginning is not what it was when the checkpoint was made."""
-        for path, contents in zip(paths, self._contents, strict=True):
-            if path is None:
-                continue
-            for name, (length, digest) in contents.items():
-                try:
-                    values = read_array(path / f"{name}.npy", length)
-                except PreqError as error:
-                    raise DamagedError(str(error)) from None
-                if digest_of(values.tobytes()) != digest:
-                    raise DamagedError(f"{name}.npy does not fit it")
+        with reading():
+            for path, contents in zip(paths, self._contents, strict=True):
+                for name, (length, digest) in contents.items():
+                    if path and digest_of(read_array(path / f"{name}.npy", length).tobytes()) != digest:
+                        raise DamagedError(f"{name}.npy does not fit it")
 
     def take(self, learner: Learning) -> None:
         """Keep the learner that is to be restored; refuse tensors that are not like those it has."""
@@ -117,21 +94,13 @@ class Checkpoint:
         self.learner.restore(self._state)
         recorder.go_back_to(self._counters)
 
-    def threads(self, wanted: int | str | None) -> int:
-        """The number of threads to go on with: the same, since another gives other bits."""
-        then = self._threads
-        if isinstance(wanted, int) and wanted != then:
-            place = self._file.parent.parent
-            raise PreqError(f"settings differ from the run in {place}: threads {then} then, {wanted} now")
-        return then
-
 
 def _of_one_member(meta: dict[str, Any]) -> dict[str, Any]:
     """What a checkpoint of format 1 says, which knew of one member only."""
     counters = {"diverged": False, **meta["counters"]}
     counters = {"seconds": counters.pop("seconds"), "members": [counters]}
     one = {"facts": [meta["facts"]], "contents": [meta["contents"]], "counters": counters}
-    return {"members": ["."], "evaluate": None, **one}
+    return meta | one | {"members": ["."], "evaluate": None}
 
 
 class Checkpoints:
@@ -146,20 +115,6 @@ class Checkpoints:
     def files(self) -> list[Path]:
         """Newest first: the number of events comes first in a name."""
         return sorted(self.folder.glob(f"{NAME}.safetensors"), reverse=True)
-
-    def newest(self, read: Callable[[Path], Checkpoint]) -> Checkpoint | None:
-        """The newest that can be read; None where there is none, or none is whole."""
-        files = self.files()
-        for number, file in enumerate(files):
-            try:
-                checkpoint = read(file)
-            except DamagedError as damage:
-                warnings.warn(f"{file} cannot be used: {damage}; trying an older one", PreqWarning, stacklevel=4)
-            else:
-                for damaged in files[:number]:
-                    damaged.rename(damaged.with_suffix(".damaged"))
-                return checkpoint
-        return None
 
     def save_is_due(self) -> bool:
         """Whether the last one is old enough."""
@@ -183,9 +138,8 @@ class Checkpoints:
 
     def clear(self) -> None:
         """Remove all of them, and the folder unless something of the user's is in it."""
-        if self.folder.exists():
-            with writing(self.folder):
-                for file in [*self.files(), *self.folder.glob(f"{NAME}.damaged")]:
-                    file.unlink()
-            with contextlib.suppress(OSError):
-                self.folder.rmdir()
+        with writing(self.folder):
+            for file in [*self.files(), *self.folder.glob(f"{NAME}.damaged")]:
+                file.unlink()
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()

@@ -1,6 +1,8 @@
 """Encode and decode: the same loop as a run, with a bitstream at the border that labels cross."""
 
+import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,19 +14,21 @@ from prequential.coding.range_coder import MOST_CLASSES
 from prequential.data.blind import InputsOnly
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
-from prequential.errors import PreqError
+from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
 from prequential.learn.environment import arithmetic, require_threads, unlike
-from prequential.learn.execution import Execution
+from prequential.learn.execution import ENGINES, Execution
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
 from prequential.methods.rebuild import method_from_settings
-from prequential.models import ModelFactory
+from prequential.models import ModelFactory, count_parameters, is_package_model, name_of
+from prequential.names_of_before import hint
+from prequential.presets import recipe_from_settings
 from prequential.runs.loop import execute
 from prequential.runs.progress import Listener
-from prequential.runs.rebuild import rebuild, same_bits, target_in
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import LearnerFactory, Session, make_session
+from prequential.targets import Classes
 
 
 def encode(
@@ -53,29 +57,21 @@ def encode(
         >>> bool((pq.decode(bits, data) == data.labels(np.arange(96)).numpy()).all())
         True
     """
-    execution = same_bits(execution or Execution())
-    more = {"plan_seed": plan_seed, "width": width, "device": device, "execution": execution, "learner": learner}
-    return encode_and_score(make_model, data, method, recipe, seed, threads, listeners, **more)[0]
+    shared = plan_seed, width, device, _same_bits(execution or Execution())
+    session = make_session(make_model, data, method, [recipe], [seed], *shared, evaluate=False, learner=learner)
+    return encode_and_score(session, threads, listeners)[0]
 
 
 def encode_and_score(
-    make_model: str | ModelFactory,
-    data: DataSequence,
-    method: Method | None,
-    recipe: Recipe | None,
-    seed: int,
-    threads: int | str | None,
-    listeners: Iterable[Listener],
-    **settings: Any,
+    session: Session, threads: int | str | None, listeners: Iterable[Listener] = ()
 ) -> tuple[bytes, NDArray[np.float64]]:
-    """The bitstream, and the nats of each label; `settings` are the others of `make_session`."""
+    """The bitstream of a session without held-out data, and the nats of each label."""
     require_threads(threads)
-    session = make_session(make_model, data, method, [recipe], [seed], evaluate=False, **settings)
     if not session.plan.method.prequential:
         raise PreqError(f"{session.plan.method.name} is not prequential: it has no code to write")
-    target = capabilities(data).target
-    if target.num_symbols > MOST_CLASSES:
-        raise PreqError(f"a bitstream holds at most {MOST_CLASSES} classes, the data has {target.num_symbols}")
+    data = session.learner.data
+    if (num_symbols := capabilities(data).target.num_symbols) > MOST_CLASSES:
+        raise PreqError(f"a bitstream holds at most {MOST_CLASSES} classes, the data has {num_symbols}")
     labels = Encoder(data, session.learner.device)
     with session.at_work(session.learner, threads):
         header = _header(session)
@@ -108,6 +104,13 @@ def _header(session: Session) -> dict[str, Any]:
         "device": str(learner.device),
         "environment": arithmetic(learner),
     }
+
+
+def _same_bits(execution: Execution) -> Execution:
+    """Encoder and decoder must compute the same bits, so nothing may differ from one time to the next."""
+    if execution.compiled:
+        raise PreqError("compiled kernels may give other bits next time; a code needs the same: leave compiling out")
+    return replace(execution, compiled=False, deterministic=True)
 
 
 def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener]) -> Recorder:
@@ -145,10 +148,13 @@ def decode(
     header = checked(container.header)
     if len(header["checks"]) != -(-header["length"] // CHECKED_TOGETHER):
         raise PreqError(f"the bitstream's header is damaged: {len(header['checks'])} is not its number of checks")
-    blind = InputsOnly(data, target_in(header, data))
-    rebuilt = method_from_settings(header["method"], method)
-    session = rebuild(header, blind, make_model, rebuilt, device or header["device"], learner)
-    labels = Decoder(header["length"], session.learner.device, container.payload, header["checks"])
+    blind, seeds = _inputs(header, data), header["seeds"]
+    model, execution = _model(header, make_model, blind), _execution(header, learner)
+    rebuilt, recipe = method_from_settings(header["method"], method), recipe_from_settings(header["recipe"])
+    shared = seeds["plan_seed"], header["model"]["width"], device or header["device"], execution
+    session = make_session(model, blind, rebuilt, [recipe], [seeds["seed"]], *shared, evaluate=False, learner=learner)
+    _require_same(header, session)
+    labels = Decoder(blind, session.learner.device, container.payload, header["checks"])
     try:
         with session.at_work(session.learner, header["environment"]["threads"]):
             _walk(session, labels, listeners)
@@ -158,3 +164,65 @@ def decode(
     except PreqError as error:
         raise PreqError(f"{error}{unlike(header['environment'], session.learner)}") from None
     return decoded
+
+
+def _inputs(header: dict[str, Any], data: DataSequence) -> InputsOnly:
+    """What the encoder's network was shown, without labels; refused where the data is not what was encoded."""
+    target, told = capabilities(data).target, header["data"]
+    if header.get("target") is None:
+        target = Classes(header["num_classes"])
+    elif (here := {"target": None} | target.facts()) != {name: header.get(name) for name in here}:
+        raise PreqError(f"the bitstream is about targets {header['target']}, the data has {target.facts()}")
+    if len(data) != header["length"]:
+        raise PreqError(f"the bitstream is about {header['length']} labels, the data has {len(data)} inputs")
+    if data.digests()["inputs"] != told["inputs"]:
+        raise PreqError(
+            f"these are not the inputs that were encoded ('{told['name']}', order seed "
+            f"{header['seeds']['order_seed']}); give the same data in the same order"
+        )
+    trained_on, view = told.get("training_view"), capabilities(data).training_view
+    if trained_on != view:
+        raise PreqError(
+            f"the encoder trained on {trained_on or 'whole inputs'}, this data gives {view or 'whole inputs'}; "
+            "read it in the same way (--crop)"
+        )
+    return InputsOnly(data, target)
+
+
+def _model(header: dict[str, Any], given: str | ModelFactory | None, data: InputsOnly) -> str | ModelFactory:
+    """The encoder's model: that of the package, or what was given. Parameters are counted before they take memory."""
+    name, width, num_parameters = (header["model"][part] for part in ("name", "width", "num_parameters"))
+    if given is not None:
+        if (other := name_of(given)) != name:
+            raise PreqError(f"the bitstream was made with the model '{name}', got '{other}'{hint(name, other)}")
+        return given
+    if not is_package_model(name):
+        raise PreqError(f"the model '{name}' is not one of the package; give it again (--model {name})")
+    count = count_parameters(name, data.input_shape, data.target.output_size, width=width)
+    if count != num_parameters:
+        has = f"'{name}' of width {width:g} has {count} parameters, not {num_parameters}"
+        raise PreqError(f"the bitstream's header is damaged: {has}")
+    return str(name)
+
+
+def _execution(header: dict[str, Any], learner: LearnerFactory | None) -> Execution:
+    """How the encoder computed."""
+    if learner is not None:
+        return _same_bits(Execution())  # a learner of one's own knows its own
+    made = {"engine": "eager", "precision": "fp32"} | header["environment"]
+    if made["engine"] not in ENGINES:
+        raise PreqError(
+            f"the bitstream was made by a learner of its own ('{made['engine']}'); give it again (learner=)"
+        )
+    return _same_bits(Execution(engine=made["engine"], precision=made["precision"]))
+
+
+def _require_same(header: dict[str, Any], session: Session) -> None:
+    """Refuse to decode by another plan or from other weights, and warn where the arithmetic may differ."""
+    if session.plan.digest(header["num_events"]) != header["plan"]:
+        raise PreqError("the plan differs from the encoder's; was the file made by another version?")
+    if session.facts[0].model["fingerprint"] != header["fingerprint"]:
+        name = header["model"]["name"]
+        raise PreqError(f"the model '{name}' is not the encoder's: other layers or other weights; is it the same code?")
+    if different := unlike(header["environment"], session.learner):
+        warnings.warn(f"decoding may fail{different}", PreqWarning, stacklevel=3)

@@ -16,7 +16,7 @@ from prequential.runs.directory import RunDirectory
 from prequential.runs.live import ProgressFile
 from prequential.runs.loop import execute
 from prequential.runs.progress import Listener, Pruned, tell_of
-from prequential.runs.record import ARRAYS, RECORD_FILE, Record, require_no_run, require_writable
+from prequential.runs.record import ARRAYS, OVER, Record, require_no_run, require_writable
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import Session
 from prequential.runs.signals import StopRequest
@@ -59,9 +59,8 @@ class Course:
 
     def _require_room(self) -> None:
         """Refuse directories that hold a run, unless it is to be resumed."""
-        for path in self.paths or ():
-            if not self.resume or (self.stacked and not (path / RECORD_FILE).exists()):
-                require_no_run(path)
+        for path in () if self.paths is None or self.resume else self.paths:
+            require_no_run(path)
 
     def run(self, session: Session) -> list[Record]:
         """Execute a session, or the rest of it; gives the records in the order of the members."""
@@ -72,8 +71,7 @@ class Course:
             for path in self.paths:
                 locks.enter_context(DirectoryLock(require_writable(path)))
             self._require_room()  # again, now that nobody else can begin a run there
-            how = {"stacked": self.stacked, "evaluate": session.plan.heldout}
-            directory = RunDirectory(self.paths, session.facts, **how, every_seconds=self.checkpoint_seconds)
+            directory = RunDirectory(self.paths, session, stacked=self.stacked, every_seconds=self.checkpoint_seconds)
             done = directory.finished() if self.resume else {}
             for number, record in done.items():
                 ProgressFile(self.paths[number]).end(record)  # of one that was killed before it was done with it
@@ -93,45 +91,39 @@ class _Going:
         directory: where records go, if anywhere.
     """
 
-    def __init__(
-        self, course: Course, session: Session, missing: Sequence[int], directory: RunDirectory | None
-    ) -> None:
-        self._session, self._plan, self._directory, self._of_all = session, session.plan, directory, course.of_all
-        checkpoint = directory.newest(missing, session.learner_of) if directory is not None and course.resume else None
-        self._numbers = numbers = missing if checkpoint is None else checkpoint.numbers
-        self._learner = session.learner_of(numbers) if checkpoint is None else checkpoint.learner
-        self._threads = course.threads if checkpoint is None else checkpoint.threads(course.threads)
-        self._labels = Scorer(session.learner.data, self._learner.device)
-        if directory is not None and checkpoint is None:
-            directory.begin(numbers)
+    def __init__(self, course: Course, session: Session, missing: list[int], directory: RunDirectory | None) -> None:
+        checkpoint = directory.newest(missing, course.threads) if directory and course.resume else None
+        self._session, self._directory, self._checkpoint, self._of_all = session, directory, checkpoint, course.of_all
+        self._labels = Scorer(session.learner.data, session.learner.device)
+        if checkpoint is None:
+            self._numbers, self._learner, self._threads = missing, session.learner_of(missing), course.threads
+            if directory is not None:
+                directory.begin(missing)
+        else:
+            self._numbers, self._learner, self._threads = checkpoint.numbers, checkpoint.learner, checkpoint.threads
         # of members that a checkpoint has and that are not missing, the record is there already
-        paths = {} if directory is None else {number: directory.members[number].path for number in missing}
+        paths = {} if directory is None else {number: directory.paths[number] for number in missing}
         files: dict[int, list[Listener]] = {number: [ProgressFile(path)] for number, path in paths.items()}
-        self._of_each = [[*course.of_each[n], *files.get(n, [])] if n in missing else [] for n in numbers]
+        self._of_each = [[*course.of_each[n], *files.get(n, [])] if n in missing else [] for n in self._numbers]
         allow_open_files(len(ARRAYS) * len(paths))
-        target = capabilities(session.learner.data).target
-        self._recorder = Recorder(self._plan, target, [paths.get(n) for n in numbers], create=checkpoint is None)
-        try:
-            if checkpoint is not None:
-                checkpoint.restore(self._recorder)
-            # labels that were coded before the run was interrupted; of a method without a code, all
-            prequential = self._plan.method.prequential
-            self._labels.frontier = self._recorder.position if prequential else self._plan.length
-        except BaseException:
-            self._recorder.close()
-            raise
+        target, kept = capabilities(session.learner.data).target, [paths.get(n) for n in self._numbers]
+        self._recorder = Recorder(session.plan, target, kept, create=checkpoint is None)
 
     def run(self) -> dict[int, Record]:
         """Execute the rest of the plan, and keep the records where there is a directory; gives them by member."""
         session, recorder = self._session, self._recorder
         with contextlib.closing(recorder), session.at_work(self._learner, self._threads), StopRequest() as stop:
+            if self._checkpoint is not None:
+                self._checkpoint.restore(recorder)
+            # labels that were coded before the run was interrupted; of a method without a code, all
+            self._labels.frontier = recorder.position if session.plan.method.prequential else session.plan.length
             try:
                 for number, member, listeners in zip(self._numbers, recorder.members, self._of_each, strict=True):
                     tell_of("begin", listeners, session.facts[number].facts(), member.progress(recorder.seconds))
-                execute(self._plan, self._learner, self._labels, recorder, self._pause, stop)
+                execute(session.plan, self._learner, self._labels, recorder, self._pause, stop)
                 recorder.report(self._of_all, self._of_each)
-                if any(member.status == "stopped" for member in recorder.members):
-                    self._save()
+                if self._directory is not None and any(member.status == "stopped" for member in recorder.members):
+                    self._directory.save(self._numbers, self._learner, recorder)
             except KeyboardInterrupt:
                 recorder.finish("stopped")
             except Pruned:
@@ -149,24 +141,21 @@ class _Going:
     def _pause(self) -> None:
         """A few times a second, between events."""
         self._recorder.report(self._of_all, self._of_each)
-        if self._recorder.position == self._plan.length or not self._plan.method.prequential:
+        if self._recorder.position == self._session.plan.length or not self._session.plan.method.prequential:
             self._recorder.note_finite(self._learner.finite())
         if self._directory is not None and self._directory.checkpoints.save_is_due():
-            self._save()
-
-    def _save(self) -> None:
-        if self._directory is not None:
             self._directory.save(self._numbers, self._learner, self._recorder)
 
     def _keep(self) -> dict[int, Record]:
-        """The records, written where there is a directory."""
+        """The records, written where there is a directory, of members that had none. Unless all are over, even those
+        that have diverged are there as the others are, since they go on together."""
+        members, records = self._recorder.members, dict[int, Record]()
+        left = next((member.status for member in members if member.status not in OVER), None)
+        more = {} if left is None or self._directory is None else {"status": left, "flops": None}
         facts = self._session.results(self._numbers, self._learner, self._recorder)
-        if self._directory is None:
-            members = zip(self._numbers, facts, self._recorder.members, strict=True)
-            records = {number: Record(**told, **member.arrays()) for number, told, member in members}
-        else:
-            records = self._directory.finish(self._numbers, self._recorder, facts)
+        for number, member, told in zip(self._numbers, members, facts, strict=True):
+            if self._directory is None or member.path is not None:
+                records[number] = member.record(told | more, is_over=left is None)
         for number, listeners in zip(self._numbers, self._of_each, strict=True):
-            if number in records:
-                tell_of("end", listeners, records[number])
+            tell_of("end", listeners, records.get(number))  # a member without a record has no listeners
         return records

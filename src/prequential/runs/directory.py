@@ -7,19 +7,20 @@ with `.stack` behind its name, which goes when all records are written.
 import contextlib
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of, writing
 from prequential.learn.learning import Learning
-from prequential.runs.checkpoints import Checkpoint, Checkpoints, OtherMembersError
-from prequential.runs.facts import Facts, differences, identity_of, note_versions
-from prequential.runs.measured import Contents, Measured
+from prequential.runs.checkpoints import Checkpoint, Checkpoints, DamagedError
+from prequential.runs.facts import IDENTITY, differences, note_versions
+from prequential.runs.measured import Contents
 from prequential.runs.record import ARRAYS, OVER, RECORD_FILE, Record, read_facts, require_no_run, write_facts
 from prequential.runs.record import load as load_record
 from prequential.runs.recorder import Recorder
+from prequential.runs.session import Session
 
 
 def stack_place(first: Path) -> Path:
@@ -45,45 +46,12 @@ def discard_stack(first: Path) -> None:
         place.rmdir()
 
 
-class MemberDirectory:
-    """The record of one member, from its first event on. `facts` are what it says of its settings."""
-
-    def __init__(self, path: Path, facts: Facts) -> None:
-        self.path, self.facts = path, facts
-
-    def note(self, seconds: float, contents: Contents) -> None:
-        """Write the record of a run that goes on: what is in its arrays so far."""
-        facts = self.facts.facts() | {"status": "running", "heldout": None, "flops": None, "seconds": seconds}
-        write_facts(self.path, facts, contents)
-
-    def finish(self, member: Measured, facts: dict[str, Any], *, is_over: bool) -> Record:
-        """Write the record; that of a run which is over for good."""
-        if is_over:
-            member.cut()
-        write_facts(self.path, facts, member.contents())
-        return load_record(self.path)
-
-    def require_empty(self) -> None:
-        """Refuse to resume in a directory that holds other things than a run."""
-        try:
-            require_no_run(self.path)
-        except PreqError:
-            raise PreqError(f"{self.path} holds no run to resume, and is not empty; choose another") from None
-
-    def require_same(self, earlier: dict[str, Any]) -> None:
-        """Refuse to go on with a run that had other settings."""
-        if different := differences(self.facts, earlier):
-            raise PreqError(f"settings differ from the run in {self.path}: {'; '.join(different)}")
-
-
 class RunDirectory:
-    """The directories of all members that were asked for, and their checkpoints."""
+    """The directories of all members of a session, and their checkpoints."""
 
-    def __init__(
-        self, paths: Sequence[Path], facts: Sequence[Facts], *, stacked: bool, evaluate: bool, every_seconds: float
-    ) -> None:
-        self.members = [MemberDirectory(*member) for member in zip(paths, facts, strict=True)]
-        self.place, self._stacked, self._evaluate = stack_place(paths[0]) if stacked else paths[0], stacked, evaluate
+    def __init__(self, paths: Sequence[Path], session: Session, *, stacked: bool, every_seconds: float) -> None:
+        self.paths, self._session, self._facts, self._stacked = paths, session, session.facts, stacked
+        self.place = stack_place(paths[0]) if stacked else paths[0]
         self._names = [os.path.relpath(path.absolute(), self.place.absolute()) for path in paths]
         self.checkpoints = Checkpoints(self.place / "checkpoints", every_seconds=every_seconds)
 
@@ -94,79 +62,83 @@ class RunDirectory:
             PreqError: where a directory holds something else than a run, or a run with other settings.
         """
         found, can_go_on = {}, bool(self.checkpoints.files())
-        for number, member in enumerate(self.members):
-            if not (member.path / RECORD_FILE).exists():
+        for number, path in enumerate(self.paths):
+            if not (path / RECORD_FILE).exists():
                 if not can_go_on:
-                    member.require_empty()
+                    require_no_run(path)
                 continue
             try:
-                content = read_facts(member.path)
+                content = read_facts(path)
             except PreqError as error:
                 if not can_go_on:
                     raise
                 warnings.warn(f"{error}; going on from the last checkpoint", PreqWarning, stacklevel=4)
                 continue
-            member.require_same(content)
-            note_versions(member.facts, content, stacklevel=4)
+            self._require_same(number, content)
+            note_versions(self._facts[number], content, stacklevel=4)
             if content["status"] in OVER:
-                found[number] = load_record(member.path)
+                found[number] = load_record(path)
         return found
 
-    def newest(self, missing: Sequence[int], learner_of: Callable[[Sequence[int]], Learning]) -> Checkpoint | None:
+    def _require_same(self, number: int, earlier: dict[str, Any], **more: tuple[object, object]) -> None:
+        """Refuse to go on with a run that had other settings; of some it is told how they were, if known, and are."""
+        different = differences(self._facts[number], earlier)
+        different += [f"{name} {then} then, {now} now" for name, (then, now) in more.items() if then not in (None, now)]
+        if different:
+            raise PreqError(f"settings differ from the run in {self.paths[number]}: {'; '.join(different)}")
+
+    def newest(self, missing: Sequence[int], threads: int | str | None) -> Checkpoint | None:
         """The newest whole checkpoint that has the missing members; None where the run has to begin anew.
 
         Args:
             missing: numbers of members among all that were asked for.
-            learner_of: the learner of members, by their numbers.
+            threads: as many as were asked for.
         """
-
-        def read(file: Path) -> Checkpoint:
-            checkpoint = Checkpoint(file, self._names)
-            if not set(missing) <= set(checkpoint.numbers):
-                raise OtherMembersError
-            self._require_same(checkpoint)
-            checkpoint.require_arrays([self.members[n].path if n in missing else None for n in checkpoint.numbers])
-            checkpoint.take(learner_of(checkpoint.numbers))
+        files, note = self.checkpoints.files(), f"no checkpoint in {self.place} is whole"
+        for number, file in enumerate(files):
+            try:
+                checkpoint = Checkpoint(file, self._names)
+                numbers = checkpoint.numbers
+                if len(numbers) < len(checkpoint.facts) or not set(missing) <= set(numbers):
+                    note = f"{self.place} holds a stack of other members"
+                    break
+                evaluate = checkpoint.evaluate, self._session.plan.heldout
+                wanted = checkpoint.threads, threads if isinstance(threads, int) else checkpoint.threads
+                for n, earlier in zip(numbers, checkpoint.facts, strict=True):
+                    self._require_same(n, earlier, evaluate=evaluate, threads=wanted)
+                checkpoint.require_arrays([self.paths[n] if n in missing else None for n in numbers])
+                checkpoint.take(self._session.learner_of(numbers))
+            except DamagedError as damage:
+                warnings.warn(f"{file} cannot be used: {damage}; trying an older one", PreqWarning, stacklevel=5)
+                continue
+            note_versions(self._facts[numbers[0]], checkpoint.facts[0], stacklevel=5)
+            for damaged in files[:number]:
+                damaged.rename(damaged.with_suffix(".damaged"))
             return checkpoint
-
-        path = self.members[0].path
-        begins = f"the stack of {path} begins at its beginning"
-        try:
-            found = self.checkpoints.newest(read)
-        except OtherMembersError:
-            warnings.warn(f"{self.place} holds a stack of other members; {begins}", PreqWarning, stacklevel=4)
-            return None
-        if found is None and self.checkpoints.files():
-            if not self._stacked:
-                raise PreqError(f"no checkpoint in {self.checkpoints.folder} is whole; remove {path} and start again")
-            warnings.warn(f"no checkpoint in {self.place} is whole; {begins}", PreqWarning, stacklevel=4)
-        elif found is None and any((begun := self.members[n].path / RECORD_FILE).exists() for n in missing):
-            note = f"{begun.parent} holds no checkpoint; the run begins at its beginning"
-            warnings.warn(note, PreqWarning, stacklevel=4)
-        return found
-
-    def _require_same(self, checkpoint: Checkpoint) -> None:
-        for number, earlier in zip(checkpoint.numbers, checkpoint.facts, strict=True):
-            member = self.members[number]
-            member.require_same(earlier)
-            if checkpoint.evaluate not in (None, self._evaluate):
-                raise PreqError(
-                    f"settings differ from the run in {member.path}: evaluate {checkpoint.evaluate} then, "
-                    f"{self._evaluate} now"
-                )
-        note_versions(self.members[checkpoint.numbers[0]].facts, checkpoint.facts[0], stacklevel=6)
+        if files and not self._stacked:
+            raise PreqError(f"{note}; remove {self.place} and start again")
+        begun = [self.paths[n] for n in missing if (self.paths[n] / RECORD_FILE).exists()]
+        if files or begun:
+            note = note if files else f"{begun[0]} holds no checkpoint"
+            warnings.warn(f"{note}; the run begins at its beginning", PreqWarning, stacklevel=5)
+        return None
 
     def begin(self, numbers: Sequence[int]) -> None:
         """Say that these members begin at their beginning; checkpoints that were there are of no use any more."""
         if self._stacked:
-            for member in self.members:
-                discard_stack(member.path)
+            for path in self.paths:
+                discard_stack(path)
             if self.place.exists() and (not self.place.is_dir() or any(self.place.iterdir())):
                 raise PreqError(f"{self.place} is where the state of the stack goes, and is not empty; move it away")
             with writing(self.place):
                 self.place.mkdir(exist_ok=True)
         for number in numbers:
-            self.members[number].note(0.0, dict.fromkeys(ARRAYS, (0, digest_of(b""))))
+            self._note(number, 0.0, dict.fromkeys(ARRAYS, (0, digest_of(b""))))
+
+    def _note(self, number: int, seconds: float, contents: Contents) -> None:
+        """Write the record of a run that goes on: what is in its arrays so far."""
+        facts = self._facts[number].facts() | {"status": "running", "heldout": None, "flops": None, "seconds": seconds}
+        write_facts(self.paths[number], facts, contents)
 
     def save(self, numbers: Sequence[int], learner: Learning, recorder: Recorder) -> None:
         """Write a checkpoint: durable before the records name it and before an older one goes."""
@@ -176,32 +148,19 @@ class RunDirectory:
         contents = [member.contents() for member in recorder.members]
         meta = {
             "members": [self._names[number] for number in numbers],
-            "facts": [identity_of(self.members[number].facts) for number in numbers],
+            "facts": [{name: getattr(self._facts[n], name) for name in (*IDENTITY, "environment")} for n in numbers],
             "counters": recorder.counters(),
             "contents": contents,
-            "evaluate": self._evaluate,
+            "evaluate": self._session.plan.heldout,
         }
         self.checkpoints.add(recorder.num_events, learner.tensors(), meta)
         for number, member, content in zip(numbers, recorder.members, contents, strict=True):
-            if member.is_kept:
-                self.members[number].note(recorder.seconds / len(numbers), content)
+            if member.path is not None:
+                self._note(number, recorder.seconds / len(numbers), content)
         self.checkpoints.drop_old()
-
-    def finish(self, numbers: Sequence[int], recorder: Recorder, facts: Sequence[dict[str, Any]]) -> dict[int, Record]:
-        """Write the records of the members that had none. Where all are over, nothing needs the checkpoints; else even
-        those that have diverged are as the others, since they go on together."""
-        left = next((member.status for member in recorder.members if member.status not in OVER), None)
-        found = {}
-        for number, member, told in zip(numbers, recorder.members, facts, strict=True):
-            if member.is_kept:
-                more = {} if left is None else {"status": left, "flops": None}
-                found[number] = self.members[number].finish(member, told | more, is_over=left is None)
-        if left is None:
-            self.clear()
-        return found
 
     def clear(self) -> None:
         """All records are written: no checkpoint is needed any more."""
         self.checkpoints.clear()
         if self._stacked:
-            discard_stack(self.members[0].path)
+            discard_stack(self.paths[0])

@@ -1,7 +1,7 @@
 """What is known of a run before its first event, and whether two runs are the same one. No torch."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -50,22 +50,17 @@ class Facts:
         return {name: value for name, value in told.items() if name not in OF_SOME or value is not None}
 
 
-def identity_of(facts: Facts) -> dict[str, Any]:
-    """What a checkpoint says of the run it belongs to."""
-    return {name: getattr(facts, name) for name in (*IDENTITY, "environment")}
-
-
 def differences(facts: Facts, earlier: Mapping[str, Any]) -> list[str]:
     """What keeps a run from going on with an earlier one."""
-    found = [each for name in IDENTITY for each in differing(name, earlier.get(name), getattr(facts, name))]
-    before, now = EAGER | earlier.get("environment", {}), facts.environment
-    executed = [name for name in ("device", *EAGER) if before.get(name) != now[name]]
-    return found + [f"{name} {before.get(name)} then, {now[name]} now" for name in executed]
+    before = EAGER | earlier.get("environment", {})
+    return _changed(IDENTITY, earlier, vars(facts)) + _changed(("device", *EAGER), before, facts.environment)
+
+
+def _changed(names: Iterable[str], then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    return [each for name in names for each in differing(name, then.get(name), now[name])]
 
 
 def note_versions(facts: Facts, earlier: Mapping[str, Any], stacklevel: int) -> None:
     """Say so where what the bits depend on is no longer what it was in an earlier run."""
-    then, now = earlier.get("environment", {}), facts.environment
-    changed = [f"{name} {then.get(name)} then, {now[name]} now" for name in VERSIONS if then.get(name) != now[name]]
-    if changed:
+    if changed := _changed(VERSIONS, earlier.get("environment", {}), facts.environment):
         warnings.warn(f"the bits may differ from here on: {'; '.join(changed)}", PreqWarning, stacklevel + 1)

@@ -47,25 +47,23 @@ class ProgressFile:
 
     def begin(self, facts: Mapping[str, Any], progress: Progress) -> None:
         """Say where the run begins, in place of what an earlier process said before it was killed."""
-        self._write(progress)
+        self(progress)
 
     def __call__(self, progress: Progress) -> None:
-        if progress.seconds >= self._next:
-            self._write(progress)
-
-    def end(self, record: object) -> None:
-        """From here on the record tells."""
-        with contextlib.suppress(OSError):
-            self._path.unlink(missing_ok=True)
-            self._temporary.unlink(missing_ok=True)
-
-    def _write(self, progress: Progress) -> None:
+        if progress.seconds < self._next:
+            return
         self._next = progress.seconds + SECONDS_BETWEEN_WRITES
         told = {name: getattr(progress, name) for name in ("position", "errors", "trained_examples", "seconds")}
         standing = Standing(**told, nats=finite_or_none(progress.nats), host=platform.node())
         with contextlib.suppress(OSError):
             self._temporary.write_text(json.dumps(asdict(standing)) + "\n", encoding="utf-8")
             self._temporary.replace(self._path)
+
+    def end(self, record: object) -> None:
+        """From here on the record tells."""
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+            self._temporary.unlink(missing_ok=True)
 
 
 def read_standing(directory: Path) -> Standing | None:
@@ -86,10 +84,8 @@ def is_locked(directory: Path) -> bool:
 
         with (directory / "lock").open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except (ImportError, OSError):
-        return False
+    except (ImportError, OSError) as error:
+        return isinstance(error, BlockingIOError)
     return False
 
 

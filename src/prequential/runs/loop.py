@@ -34,8 +34,7 @@ def execute(
                 indices = positions.reshape(len(batches), -1)
                 learner.train_steps(indices, labels.of(positions).view(indices.shape), number)
             case Predict(start, end, uniform):
-                predict = learner.predict_uniformly if uniform else learner.predict
-                prediction = predict(start, end)
+                prediction = (learner.predict_uniformly if uniform else learner.predict)(start, end)
                 found = labels.reveal(start, end, prediction)
                 recorder.add(start, prediction, found)
                 learner.observe(start, end, found)

@@ -13,7 +13,7 @@ from prequential.errors import PreqError
 from prequential.files import Array, ArrayFile, ArrayMemory
 from prequential.plan import Plan
 from prequential.runs.progress import Progress
-from prequential.runs.record import ARRAYS, PER_POSITION, finite_or_none
+from prequential.runs.record import ARRAYS, PER_POSITION, Record, finite_or_none, load, write_facts
 from prequential.targets import Target
 
 COUNTERS = ("num_events", "position", "num_predictions", "trained_examples", "heldout")
@@ -27,25 +27,22 @@ class Measured:
     Args:
         plan: what is executed.
         target: what is coded.
-        directory: where its arrays are, or None: in memory.
+        path: the directory where its arrays are, or None: in memory.
         opened: what its files are closed with.
         create: whether the arrays are new.
     """
 
-    def __init__(self, plan: Plan, target: Target, directory: Path | None, opened: ExitStack, *, create: bool) -> None:
-        self._plan, self.is_kept = plan, directory is not None
+    def __init__(self, plan: Plan, target: Target, path: Path | None, opened: ExitStack, *, create: bool) -> None:
+        self._plan, self.path = plan, path
         types: list[DTypeLike] = ["f8", "f4", target.dtype, target.dtype, "f4", "i8", "f4"]
         self._arrays: dict[str, Array] = {}
         for name, dtype in zip(ARRAYS, types, strict=True):
-            if directory is None:
+            if path is None:
                 self._arrays[name] = ArrayMemory(np.dtype(dtype), plan.length)
             else:
-                file = ArrayFile(directory / f"{name}.npy", np.dtype(dtype), plan.length, create=create)
+                file = ArrayFile(path / f"{name}.npy", np.dtype(dtype), plan.length, create=create)
                 self._arrays[name] = opened.enter_context(closing(file))
         self.status, self.seconds = "running", 0.0
-        self._rewind()
-
-    def _rewind(self) -> None:
         self.num_events = self.position = self.num_predictions = self.trained_examples = 0
         self.total_nats, self.total_errors = 0.0, 0
         self._temperature: float | None = None
@@ -97,16 +94,25 @@ class Measured:
         """What was measured, cut to where the run got."""
         return {name: self._arrays[name].read(0, self._count(name)) for name in ARRAYS}
 
+    def record(self, facts: dict[str, Any], *, is_over: bool) -> Record:
+        """The record of which these are the facts, written where there is a directory; that of a run which is over for
+        good has arrays of its length."""
+        if self.path is None:
+            return Record(**facts, **self.arrays())
+        if is_over:
+            self.cut()
+        write_facts(self.path, facts, self.contents())
+        return load(self.path)
+
     def contents(self) -> Contents:
         """Length and fingerprint of each array, made durable; only what is new since the last call is hashed."""
         for name, array in self._arrays.items():
             array.sync()
-            hasher = self._hashers[name].copy()
             for begin in range(self._hashed[name], self._count(name), 1 << 20):
                 end = min(begin + (1 << 20), self._count(name))
-                hasher.update(array.read(begin, end).tobytes())
-            self._hashers[name], self._hashed[name] = hasher, self._count(name)
-        return {name: (self._count(name), self._hashers[name].copy().hexdigest()) for name in ARRAYS}
+                self._hashers[name].update(array.read(begin, end).tobytes())
+                self._hashed[name] = end
+        return {name: (self._count(name), self._hashers[name].hexdigest()) for name in ARRAYS}
 
     def _count(self, name: str) -> int:
         return self.position if name in PER_POSITION else self.num_predictions
@@ -125,11 +131,10 @@ class Measured:
 
         Arrays in memory have nothing to go back to: what they held is in the record of a member that is over.
         """
-        self._rewind()
         for name in COUNTERS:
             setattr(self, name, counters[name])
         self.status = "diverged" if counters["diverged"] else "running"
-        if self.is_kept:
+        if self.path is not None:
             arrays = self.arrays()
             self.total_nats = float(arrays["nats"].sum())
             self.total_errors = int((arrays["labels"] != arrays["predicted"]).sum())

@@ -31,12 +31,6 @@ resumed run goes on; one with `end(record)` is given the record when it is kept,
 """
 
 
-def tell(listeners: Iterable[Listener], progress: Progress) -> None:
-    """Tell every listener where a run stands."""
-    for listener in listeners:
-        listener(progress)
-
-
 def tell_of(when: str, listeners: Iterable[Listener], *what: object) -> None:
     """Tell those who want to know that a run begins, or goes on ("begin"), or what it left behind ("end")."""
     for listener in listeners:

@@ -104,9 +104,7 @@ class Record(Facts):
             "flops": None if self.flops is None else self.flops["code"],
             "heldout": self.heldout,
             "seconds": self.seconds,
-            "method": self.method["name"],
-            "model": self.model["name"],
-            "data": self.data["name"],
+            **{part: getattr(self, part)["name"] for part in ("method", "model", "data")},
             "seed": self.seeds["seed"],
             "record": None if self.path is None else str(self.path),
         } | ({} if self.status == "finished" else {"status": self.status, "positions": len(self.nats)})
@@ -116,15 +114,9 @@ class Record(Facts):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """What is known of each position, as equally long arrays; the large ones are not copied."""
-        return {
-            "position": np.arange(len(self.nats)),
-            "nats": self.nats,
-            "uncalibrated_nats": self.uncalibrated_nats,
-            "label": self.labels,
-            "predicted": self.predicted,
-            "confidence": self.confidence,
-            "temperature": spread(self.temperatures, self.temperature_positions, len(self.nats)),
-        }
+        known = {"label" if name == "labels" else name: getattr(self, name) for name in PER_POSITION}
+        temperature = spread(self.temperatures, self.temperature_positions, len(self.nats))
+        return {"position": np.arange(len(self.nats)), **known, "temperature": temperature}
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame with a row for each position (see `columns`)."""
@@ -172,7 +164,7 @@ def require_no_run(path: Path) -> None:
         raise PreqError(f"{path} is a file; name a directory for the run")
     ours = ("lock", ".writable", f".{RECORD_FILE}.tmp")
     if path.is_dir() and any(file.name not in ours for file in path.iterdir()):
-        raise PreqError(f"{path} is not empty; choose another directory for the run")
+        raise PreqError(f"{path} holds no run, and is not empty; choose another directory for the run")
 
 
 def require_writable(path: Path) -> Path:
@@ -217,11 +209,10 @@ def load(directory: str | Path) -> Record:
     path = Path(directory)
     content = read_facts(path)
     arrays: dict[str, Any] = {name: _read_array(path, name, content["arrays"].get(name)) for name in ARRAYS}
-    known = {f.name: f for f in fields(Record) if f.name not in (*ARRAYS, "path")}
-    missing = [name for name, f in known.items() if name not in content and f.default is MISSING]
-    if missing:
+    plain = [f for f in fields(Record) if f.name not in (*ARRAYS, "path")]
+    if missing := [f.name for f in plain if f.name not in content and f.default is MISSING]:
         raise PreqError(f"{path / RECORD_FILE} is damaged: {', '.join(missing)} missing")
-    return Record(**{name: content[name] for name in known if name in content}, **arrays, path=path)
+    return Record(**{f.name: content[f.name] for f in plain if f.name in content}, **arrays, path=path)
 
 
 def _read_array(path: Path, name: str, described: Any) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from prequential.learn.prediction import Prediction, Stepwise
 from prequential.plan import Plan
 from prequential.runs.measured import Measured
-from prequential.runs.progress import Listener, Progress, Pruned, tell
+from prequential.runs.progress import Listener, Progress, Pruned
 from prequential.targets import Target
 
 SECONDS_BETWEEN_PAUSES = 0.1
@@ -30,15 +30,15 @@ class Recorder:
     Args:
         plan: what is executed.
         target: what is coded.
-        directories: for each member where its arrays are, or None: in memory.
+        paths: for each member where its arrays are, or None: in memory.
         create: whether the arrays are new.
     """
 
     def __init__(
-        self, plan: Plan, target: Target, directories: Sequence[Path | None] = (None,), *, create: bool = True
+        self, plan: Plan, target: Target, paths: Sequence[Path | None] = (None,), *, create: bool = True
     ) -> None:
         with ExitStack() as opened:
-            self.members = [Measured(plan, target, directory, opened, create=create) for directory in directories]
+            self.members = [Measured(plan, target, path, opened, create=create) for path in paths]
             self._opened = opened.pop_all()
         self._plan = plan
         self._waiting: list[tuple[int, Tensor, Tensor]] = []
@@ -46,9 +46,9 @@ class Recorder:
         self._started: float | None = None
 
     @property
-    def going(self) -> list[Measured]:
-        """Members that have not come to an end."""
-        return [member for member in self.members if member.status == "running"]
+    def going(self) -> dict[int, Measured]:
+        """Members that have not come to an end, by their numbers."""
+        return {number: member for number, member in enumerate(self.members) if member.status == "running"}
 
     @property
     def num_events(self) -> int:
@@ -67,7 +67,7 @@ class Recorder:
 
     def advance(self, num_events: int, num_trained: int) -> None:
         """Members that are going have so many events behind them, and were trained on so many examples more."""
-        for member in self.going:
+        for member in self.going.values():
             member.num_events = num_events
             member.trained_examples += num_trained
 
@@ -92,21 +92,18 @@ class Recorder:
         rows = torch.cat([rows for _, rows, _ in waiting], dim=2).cpu().numpy()
         temperatures = torch.stack([temperature for _, _, temperature in waiting]).cpu().numpy()
         starts = [start for start, _, _ in waiting]
-        for number, member in enumerate(self.members):
-            if member.status == "running":
-                member.take(starts, rows[number], temperatures[:, number])
+        for number, member in self.going.items():
+            member.take(starts, rows[number], temperatures[:, number])
 
     def note_heldout(self, results: Sequence[dict[str, float]] | None) -> None:
         """Keep the held-out results of the members that are going."""
-        for number, member in enumerate(self.members):
-            if member.status == "running":
-                member.note_heldout(None if results is None else results[number])
+        for number, member in self.going.items():
+            member.note_heldout(None if results is None else results[number])
 
     def note_finite(self, finite: Sequence[bool]) -> None:
         """Members whose weights are no numbers any more have diverged."""
-        for member, is_finite in zip(self.members, finite, strict=True):
-            if member.status == "running" and not is_finite:
-                member.status = "diverged"
+        for number, member in self.going.items():
+            member.status = "running" if finite[number] else "diverged"
 
     def pause_is_due(self) -> bool:
         """Whether listeners should hear of it again."""
@@ -117,10 +114,12 @@ class Recorder:
         `Pruned` to end its member alone."""
         seconds = self.seconds
         self._next_pause = seconds + SECONDS_BETWEEN_PAUSES
-        tell(of_all, self.progress())
+        for listener in of_all:
+            listener(self.progress())
         for member, listeners in zip(self.members, of_each, strict=True):
             try:
-                tell(listeners, member.progress(seconds))
+                for listener in listeners:
+                    listener(member.progress(seconds))
             except Pruned:
                 self.fetch()
                 if member.status == "running":
@@ -128,7 +127,7 @@ class Recorder:
 
     def progress(self) -> Progress:
         """Where the run stands: nats and errors are means over the members that are going."""
-        members = self.going or self.members
+        members = list(self.going.values()) or self.members
         if len(members) == 1:
             return members[0].progress(self.seconds)
         nats = sum(member.total_nats for member in members) / len(members)
@@ -143,7 +142,7 @@ class Recorder:
         """
         self.fetch()
         self._earlier, self._started = self.seconds, None
-        for member in self.going:
+        for member in self.going.values():
             member.finish(status)
         for member in self.members:
             member.seconds = self.seconds / len(self.members)

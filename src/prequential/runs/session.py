@@ -70,17 +70,12 @@ class Session:
         """What the record of each of these members says of its settings and of how the run went."""
         flops = cache(partial(flops_of, self.plan, learner))  # counting takes long, and most members did the same
         made = environment(learner) | ({"members": len(numbers)} if learner.engine == StackedLearner.engine else {})
-        found = []
-        for number, member in zip(numbers, recorder.members, strict=True):
-            outcome = {
-                "status": member.status,
-                "heldout": member.heldout,
-                "flops": flops(member.num_events) if member.status in OVER else None,
-                "seconds": member.seconds,
-                "environment": made,
-            }
-            found.append(self.facts[number].facts() | outcome)
-        return found
+        return [
+            self.facts[number].facts()
+            | {"status": member.status, "heldout": member.heldout, "environment": made}
+            | {"flops": flops(member.num_events) if member.status in OVER else None, "seconds": member.seconds}
+            for number, member in zip(numbers, recorder.members, strict=True)
+        ]
 
 
 def make_session(
@@ -110,10 +105,9 @@ def make_session(
         PreqError: for any mistake; nothing was written.
     """
     method, chosen = method or ReplayStreams(), [recipe or Recipe() for recipe in recipes]
-    _require_parts(data, method, chosen)
+    _require_fitting(data, method, chosen)
     seeds = [whole_seed("seed", seed) for seed in seeds]
     plan = Plan(method, len(data), whole_seed("plan_seed", plan_seed), heldout=evaluate and data.heldout is not None)
-    _require_fitting(data, method, chosen)
     place = find_device(device)
     bfloat16 = place.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
     found = partial((execution or Execution()).on, place.type, bfloat16=bfloat16)
@@ -147,9 +141,7 @@ def make_session(
 
 def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequence[int]) -> list[Facts]:
     data, optional = learner.data, capabilities(learner.data)
-    conditioned_on = widest(
-        plan.conditioned_on, optional.conditioned_on, conditioning_of(learner.factory, learner.model)
-    )
+    looked_at = widest(plan.conditioned_on, optional.conditioned_on, conditioning_of(learner.factory, learner.model))
     model = {
         "name": name_of(learner.factory),
         "width": float(learner.width),
@@ -172,20 +164,19 @@ def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequ
             length=plan.length,
             prequential=plan.method.prequential,
             environment=environment(learner),
-            conditioned_on=conditioned_on,
+            conditioned_on=looked_at,
             source=None if optional.source is None else dict(optional.source),
             method_title=None if plan.method.name in METHODS else getattr(plan.method, "title", None),
             **optional.target.facts(),
         )
         for recipe, seed, fingerprint in zip(recipes, seeds, learner.fingerprints(), strict=True)
     ]
-    for facts in found:
-        json.dumps(facts.facts(), allow_nan=False)  # whatever cannot be written is noticed now
+    json.dumps([facts.facts() for facts in found], allow_nan=False)  # whatever cannot be written is noticed now
     return found
 
 
-def _require_parts(data: DataSequence, method: Method, recipes: Sequence[Recipe]) -> None:
-    """Refuse parts that are no such parts at all."""
+def _require_fitting(data: DataSequence, method: Method, recipes: Sequence[Recipe]) -> None:
+    """Refuse parts that are no such parts at all, and data that recipe or method cannot use."""
     data_words = "the data must be a sequence, from from_arrays, from_dataset or load_data"
     method_words = "the method must be one such as ReplayStreams(...)"
     for part, wanted, members in ((data, data_words, "inputs labels"), (method, method_words, "events closing")):
@@ -196,11 +187,6 @@ def _require_parts(data: DataSequence, method: Method, recipes: Sequence[Recipe]
     for recipe in recipes:
         if not isinstance(recipe, Recipe):
             raise PreqError(f"the recipe must be a Recipe(...), got {type(recipe).__name__}")
-
-
-def _require_fitting(data: DataSequence, method: Method, recipes: Sequence[Recipe]) -> None:
-    """Refuse data that recipe or method cannot use."""
-    for recipe in recipes:
         require_fits([*recipe.augment, *(["flip"] if recipe.average_flips else [])], data.input_shape)
     if not method.prequential and data.heldout is None:
         raise PreqError(f"{method.name} measures only held-out data, and there is none; give heldout=(inputs, labels)")

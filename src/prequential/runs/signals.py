@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
 
 
 class StopRequest:
@@ -34,9 +34,7 @@ class StopRequest:
             raise KeyboardInterrupt
         self.signal_number = number
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal gave us
             outer = getattr(handler, "__self__", None)

@@ -4,6 +4,6 @@ Its loss and its tensors are the other half, a module of `prequential.learn` for
 """
 
 from prequential.targets.classes import Classes
-from prequential.targets.target import Target, target_of
+from prequential.targets.target import Target
 
-__all__ = ["Classes", "Target", "target_of"]
+__all__ = ["Classes", "Target"]

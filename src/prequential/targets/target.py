@@ -1,13 +1,9 @@
 """The contract of a kind of target. No torch."""
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from prequential.errors import PreqError
-from prequential.targets.classes import Classes
 
 
 class Target(Protocol):
@@ -39,16 +35,3 @@ class Target(Protocol):
 
     def require(self, targets: NDArray[Any]) -> None:
         """Refuse targets that are none of this kind."""
-
-
-def target_of(facts: Mapping[str, Any]) -> Classes:
-    """The target that a record or a bitstream speaks of, where the package knows its kind.
-
-    Example:
-        >>> target_of({"num_classes": 10})
-        Classes(num_classes=10)
-    """
-    if facts.get("target") is not None:
-        kind = facts["target"].get("kind") if isinstance(facts["target"], Mapping) else facts["target"]
-        raise PreqError(f"the targets are of a kind of their own ({str(kind)[:40]}); give data that has them")
-    return Classes(facts["num_classes"])
