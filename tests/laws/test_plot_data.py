@@ -18,7 +18,6 @@ from prequential.report.plots import ages as ages_module
 from prequential.report.plots.ages import age_edges, count_ages, expected_ages, trained_at
 from prequential.report.plots.calibration import reliability, temperature_line
 from prequential.report.plots.lines import (
-    cumulative_lines,
     find_reference,
     growing_windows,
     nats_saved,
@@ -221,7 +220,7 @@ def test_lines_are_what_the_measures_say(records: list[pq.Record]) -> None:
         assert line.band is None
         back = regret_lines([by_name[reference.name]], record.nats, "log")[0]
         assert back.y == pytest.approx(-line.y)
-    for line, setting in zip(cumulative_lines(settings, "linear"), settings, strict=True):
+    for line, setting in zip(regret_lines(settings, 0.0, "linear"), settings, strict=True):
         assert line.end == pytest.approx(setting.codelength)
     for line, setting in zip(smoothed_lines(settings, LOSS.values, "log", None), settings, strict=True):
         sizes = growing_windows(96).sizes

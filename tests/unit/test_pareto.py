@@ -212,7 +212,7 @@ def test_the_line_is_the_best_for_at_most_so_many_flops(places: list[tuple[int, 
         for number, (cost, nats) in enumerate(places)
     ]
     runs = [replace(run.runs[0], record=replace(run.records[0], heldout=None)) for run in points]
-    flops, values = _steps(runs, False)
+    flops, values = _steps(runs, False).tolist()
     assert flops == sorted(flops)
     assert (flops[0], flops[-1]) == (min(places)[0], max(places)[0])
     for budget in {cost for cost, _ in places}:

@@ -159,15 +159,9 @@ def number_axis(axis: Any, scale: str, *, most: int = 5, text: Callable[[float],
     axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
 
 
-def position_axis(axes: Any, length: int, scale: str) -> None:
-    """Positions from the first to the last label; a logarithmic axis leaves out the first ten of a long sequence."""
-    first = 0 if scale == "linear" else 10 if length >= 1000 else 1
-    axes.set(xscale=scale, xlim=(first, max(length, first + 1)))
-
-
-def finish(axes: Any, *, x: str, y: str, scale: str, y_scale: str = "linear", most: int = 5) -> None:
-    """Names, ticks and grid of axes whose lines and limits are there."""
-    axes.set(xlabel=x, ylabel=y)
+def finish(axes: Any, *, y: str, x: str = POSITION, scale: str, y_scale: str = "linear", most: int = 5) -> None:
+    """Names, scales, ticks and grid of axes whose lines and limits are there."""
+    axes.set(xlabel=x, ylabel=y, xscale=scale, yscale=y_scale)
     number_axis(axes.xaxis, scale, most=most)
     number_axis(axes.yaxis, y_scale)
     axes.grid(color=FAINT, alpha=0.3, linewidth=0.5, which="major")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -40,31 +41,29 @@ class Line:
         return float(self.y[-1])
 
 
-def mean_of(group: SeedGroup) -> Curve:
-    """The mean over the seeds of what each label cost."""
-    return mean_nats(group.loaded(), len(group.first.nats))
+def line_of(
+    group: SeedGroup, curve: Callable[[Record], Curve], places: Curve | None = None, scale: str = "linear"
+) -> Line:
+    """The mean of a curve over the seeds, at few points; they are read again for the band, one at a time.
+
+    Args:
+        places: where the values of the curve stand; default: one for each label, after it is coded.
+    """
+    mean = reduce(np.add, map(curve, group.loaded())) / len(group.members)
+    points = kept(mean, scale)
+    each = [curve(record)[points] for record in group.loaded()] if len(group.members) > 1 else []
+    x: Curve = (np.arange(1.0, len(mean) + 1) if places is None else places)[points]
+    return Line(group.name, x, mean[points], standard_error(np.stack(each)) if each else None)
 
 
-def cumulative_lines(groups: Iterable[SeedGroup], scale: str) -> list[Line]:
-    """The codelength after each label, in nats."""
-    return [_line(group, np.cumsum(mean_of(group)), lambda r: np.cumsum(r.nats), scale) for group in groups]
-
-
-def regret_lines(groups: Iterable[SeedGroup], base: Curve, scale: str) -> list[Line]:
+def regret_lines(groups: Iterable[SeedGroup], base: Curve | float, scale: str) -> list[Line]:
     """codelength − codelength of a reference after each label, in nats; `base` is what each label costs there."""
-    return [
-        _line(group, total_difference(mean_of(group), base), lambda r: total_difference(r.nats, base), scale)
-        for group in groups
-    ]
+    return [line_of(group, lambda record: total_difference(record.nats, base), scale=scale) for group in groups]
 
 
 def saved_lines(groups: Iterable[SeedGroup], scale: str) -> list[Line]:
     """What the temperature saved up to each label: uncalibrated − calibrated, in nats."""
-
-    def mean(group: SeedGroup) -> Curve:
-        return sum(map(nats_saved, group.loaded()), np.zeros(len(group.first.nats))) / len(group.members)
-
-    return [_line(group, mean(group), nats_saved, scale) for group in groups]
+    return [line_of(group, nats_saved, scale=scale) for group in groups]
 
 
 def nats_saved(record: Record) -> Curve:
@@ -72,31 +71,16 @@ def nats_saved(record: Record) -> Curve:
     return total_difference(record.uncalibrated_nats.astype(np.float64), record.nats)
 
 
-def _line(group: SeedGroup, mean: Curve, curve: Callable[[Record], Curve], scale: str) -> Line:
-    """The mean at few points; the seeds are read again for the band, one at a time."""
-    points = kept(mean, scale)
-    each = [curve(record)[points] for record in group.loaded()] if len(group.members) > 1 else []
-    return Line(group.name, places_of(points), mean[points], standard_error(np.stack(each)) if each else None)
-
-
-def places_of(points: NDArray[np.int64]) -> Curve:
-    """Labels coded so far, after the label at each of the positions."""
-    return points.astype(np.float64) + 1
-
-
 def smoothed_lines(
     groups: Iterable[SeedGroup], values: Callable[[Record], Curve], scale: str, size: int | None
 ) -> list[Line]:
     """Means over windows of what each label has, for each setting the mean of its seeds."""
-    lines = []
-    for group in groups:
+
+    def line(group: SeedGroup) -> Line:
         spans = windows(len(group.first.nats), scale, size)
-        each = np.stack([spans.means(values(record)) for record in group.loaded()])
-        mean = each.mean(axis=0)
-        points = kept(mean)
-        band = standard_error(each[:, points]) if len(each) > 1 else None
-        lines.append(Line(group.name, spans.centres[points], mean[points], band))
-    return lines
+        return line_of(group, lambda record: spans.means(values(record)), spans.centres)
+
+    return list(map(line, groups))
 
 
 @dataclass(frozen=True)
@@ -190,7 +174,7 @@ def find_reference(wanted: Record | str | Path | None, groups: Sequence[SeedGrou
         for record in each.records:
             require_comparable(record, (group or groups[0]).first)
     if group is not None:
-        return Reference(group.name, mean_of(group), group)
+        return Reference(group.name, mean_nats(group.loaded(), len(group.first.nats)), group)
     if wanted not in SIMPLE_CODES:
         if isinstance(wanted, Record):
             raise PreqError("the reference is none of the records to draw; give it among them")
