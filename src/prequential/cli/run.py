@@ -13,7 +13,7 @@ from prequential.cli.settings import parse_settings
 from prequential.errors import PreqError, unknown_name
 from prequential.learn.execution import Execution
 from prequential.report.picture import require_picture_path
-from prequential.report.plots import plot_curve
+from prequential.report.plots import plot
 from prequential.runs.record import Record, require_no_run
 from prequential.settings import setting
 from prequential.trackers import track, tracker_names
@@ -93,7 +93,7 @@ def main_run(arguments: list[str]) -> int:
     else:
         print_result(record)
     if flags.picture is not None and len(record.nats):
-        path = plot_curve(record, flags.picture)
+        path = plot("curve", record, flags.picture)
         print(f"picture: {path}", file=sys.stderr if flags.json else sys.stdout)
     return _status(record, signal_number)
 

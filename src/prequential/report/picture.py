@@ -1,6 +1,5 @@
 """What all pictures share: colours, axes with plain numbers, and files with the same bytes each time."""
 
-import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +40,6 @@ METHOD_STYLES = (
 """A colour and a mark for each method, in the order in which methods are listed; told apart without colours too."""
 
 POSITION = "position in the sequence [labels]"
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 FORMATS = (".png", ".svg", ".pdf")
 DOTS_PER_INCH = 150
 UNDATED: dict[str, dict[str, str | None]] = {
@@ -57,11 +55,7 @@ STYLE: dict[Any, Any] = {
     "axes.labelsize": 9,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "text.color": INK,
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "text.color"), INK),
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 0.7,
@@ -124,15 +118,9 @@ def plain_number(value: float) -> str:
 
     Example:
         >>> [plain_number(value) for value in (60000, 2.5, -0.001, 0, 10_000_000, 5e-7)]
-        ['60,000', '2.5', '−0.001', '0', '10 M', '5·10⁻⁷']
+        ['60,000', '2.5', '−0.001', '0', '10,000,000', '5e−07']
     """
-    if 0 < abs(value) < 0.9e-3:
-        power = math.floor(math.log10(abs(value)) + 1e-9)
-        factor = f"{value / 10**power:.3g}·".removeprefix("1·")
-        return f"{factor}10{str(power).translate(SUPERSCRIPTS)}".replace("-", "−")
-    is_large = abs(value) >= 0.9999e6
-    text = f"{value / 1e6 if is_large else value:,.6f}".rstrip("0").rstrip(".")
-    return text.replace("-", "−") + (" M" if is_large else "")
+    return f"{value:,.10g}".replace("-", "−")
 
 
 def literal(text: str) -> str:
@@ -175,19 +163,16 @@ def mark(axes: Any, text: str, at: tuple[float, float], offset: tuple[float, flo
 def spread(places: Sequence[float], gap: float, top: float) -> NDArray[np.float64]:
     """The nearest places, in the same order, that are at least `gap` apart and inside [0, top] if there is room.
 
+    Nearest: the one that moves furthest moves as little as it can.
+
     Example:
         >>> spread([10.0, 50.0, 51.0], 4.0, 100.0).tolist()
         [10.0, 48.5, 52.5]
     """
     order = np.argsort(places, kind="stable")
-    groups: list[tuple[float, int]] = []
-    for rank, index in enumerate(order):  # without the gaps they only must not go down: isotonic regression
-        groups.append((float(places[index]) - rank * gap, 1))
-        while len(groups) > 1 and groups[-2][0] > groups[-1][0]:
-            (mean, number), (before, others) = groups.pop(), groups.pop()
-            groups.append(((mean * number + before * others) / (number + others), number + others))
-    level = np.repeat([mean for mean, _ in groups], [number for _, number in groups])
-    level = np.clip(level, 0, max(top - (len(order) - 1) * gap, 0))
+    gaps = np.arange(len(order)) * gap
+    level = np.asarray(places)[order] - gaps  # without the gaps they only must not go down: isotonic regression
+    level = (np.maximum.accumulate(level) + np.minimum.accumulate(level[::-1])[::-1]) / 2
     found = np.empty(len(order))
-    found[order] = level + np.arange(len(order)) * gap
+    found[order] = np.clip(level, 0, max(top - gaps[-1], 0)) + gaps
     return found

@@ -72,9 +72,9 @@ def plot_calibration(groups: Sequence[SeedGroup], path: Path, options: Options) 
         factor = "factor on the logits\n(1 / temperature)"
         draw_lines(hot, factors, along, limits(factors, 1.0, least=0.02), x="", y=factor, steps=True)
         draw_lines(gain, saved, along, limits(saved, 0.0), y="saved so far\n[nats]")
-        _draw_reliability(diagram, bars, found, len(groups))
         names = [_text(*each) for each in zip(shown, found, saved[: len(shown)], strict=True)]
-        _name(figure, names, len(groups))
+        names += [counted(len(groups) - len(shown), "other")] if len(groups) > len(shown) else []
+        legend(figure, _draw_reliability(diagram, bars, found, len(groups)), names, labelspacing=0.9)
         is_any_few = any(((each.counts > 0) & (each.counts < FEW)).any() for each in found)
         hollow = f". Hollow marks: fewer than {FEW} predictions" if is_any_few else ""
         is_pooled = any(len(group.members) > 1 for group in groups)
@@ -98,38 +98,22 @@ def _text(group: SeedGroup, found: Reliability, saved: Line) -> str:
     return f"{literal(group.name)}\nECE {100 * found.error:.1f} %, {gain} nats {what}"
 
 
-def _draw_reliability(axes: Any, bars: Any, found: Sequence[Reliability], number: int) -> None:
+def _draw_reliability(axes: Any, bars: Any, found: Sequence[Reliability], number: int) -> list[Any]:
+    """Draw those that are told apart; gives a line of each, and one like those of the others."""
     axes.plot([0, 1], [0, 1], **LEVEL)
-    edges = np.linspace(0, 1, NUM_BINS + 1)
+    edges, lines = np.linspace(0, 1, NUM_BINS + 1), []
     for rank, each in enumerate(found):
-        drawn = style(rank, number)
-        filled = each.counts > 0
-        many = each.counts >= FEW
-        axes.plot(each.confidence[many], each.accuracy[many], **drawn | {"linewidth": 1.1})
-        for few, marked in [(False, many), (True, filled & ~many)]:
-            if not marked.any():  # an unclipped line of no points would upset the layout
-                continue
-            axes.plot(
-                each.confidence[marked], each.accuracy[marked], linestyle="none", marker=MARKS[rank], markersize=4.5,
-                color=drawn["color"], markerfacecolor="white" if few else drawn["color"], zorder=4, clip_on=False,
-            )  # fmt: skip
-        bars.stairs(np.where(filled, each.counts, np.nan), edges, **drawn | {"linewidth": 1.1}, baseline=None)
-    axes.set(xlim=(0, 1), ylim=(0, 1))
+        drawn = style(rank, number) | {"linewidth": 1.1}
+        marked = drawn | {"marker": MARKS[rank], "markersize": 4.5}
+        many, few = each.counts >= FEW, (each.counts > 0) & (each.counts < FEW)
+        lines += axes.plot(each.confidence[many], each.accuracy[many], **marked)
+        hollow = marked | {"linestyle": "none", "markerfacecolor": "white"}
+        axes.plot(each.confidence[few], each.accuracy[few], **hollow)
+        bars.stairs(np.where(many | few, each.counts, np.nan), edges, **drawn, baseline=None)
+    if number > len(found):
+        lines += axes.plot([], [], **style(len(found), number) | {"alpha": 1})
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))  # marks at the ends are whole
     finish(axes, x="", y="accuracy\n(share that was right)", scale="linear")
-    bars.set_yscale("log")
-    bars.set_ylim(0.8, None)
+    bars.set(yscale="log", ylim=(0.8, None))
     finish(bars, x="confidence (probability of the predicted class)", y="predictions", scale="linear", y_scale="log")
-
-
-def _name(figure: Any, names: Sequence[str], number: int) -> None:
-    from matplotlib.lines import Line2D
-
-    shown = len(names)
-    texts = [*names, counted(number - shown, "other")] if number > shown else names
-    lines = [
-        Line2D(
-            [], [], **style(rank, number) | {"alpha": 1}, marker=MARKS[rank] if rank < shown else None, markersize=4.5
-        )
-        for rank in range(len(texts))
-    ]
-    legend(figure, lines, texts, labelspacing=0.9)
+    return lines
