@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from prequential import catalogue
+from prequential.report.seeds import Run
 from prequential.runs.record import Record
 
 SEPARATORS = " -_./()="
@@ -85,12 +86,11 @@ def shortest(paths: Sequence[str], given: Sequence[str | None] | None = None) ->
         depths = longer
 
 
-def group_names(records: Sequence[Record], groups: Sequence[Sequence[int]]) -> tuple[list[str], list[str]]:
-    """The short names of all runs, and a name for each group: what its runs' names share, else its model's name."""
-    runs = short_names(records)
+def group_names(groups: Sequence[Sequence[Run]]) -> list[str]:
+    """A name for each group of runs: what their names share, else that of their model."""
     wanted: list[list[str]] = []
     for group in groups:
-        own, record = [runs[number] for number in group], records[group[0]]
+        own, record = [run.name for run in group], group[0].record
         last = own[0] if len(own) == 1 else f"{own[0]} +{len(own) - 1}"
         model = record.model["name"]
         shared = [shared_part(own), model, f"{model} {record.method['name']}"] if len(own) > 1 else []
@@ -99,7 +99,7 @@ def group_names(records: Sequence[Record], groups: Sequence[Sequence[int]]) -> t
         times = Counter(names[0] for names in wanted)
         doubled = [names for names in wanted if times[names[0]] > 1 and len(names) > 1]
         if not doubled:
-            return runs, [names[0] for names in wanted]
+            return [names[0] for names in wanted]
         for names in doubled:
             del names[0]
 

@@ -1,7 +1,7 @@
 """Runs, and groups of them that differ in nothing but their seed."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -96,23 +96,6 @@ def decided(record: Record) -> dict[str, dict[str, Any]]:
         "predictions": {"conditioned_on": record.conditioned_on},
         "computed": {name: record.environment.get(name) for name in ("engine", "precision")},
     }
-
-
-def grouped(records: Sequence[Record]) -> list[list[int]]:
-    """The records of each setting, as their numbers in the list, ordered by seed.
-
-    Two runs of one setting with one seed are not repeated seeds. Something that records do not tell (the code of the
-    model, the machine) made them differ, so the runs of such a setting stay apart.
-    """
-    found: dict[str, list[int]] = {}
-    for number, record in enumerate(records):
-        found.setdefault(setting_of(record), []).append(number)
-    groups = []
-    for numbers in found.values():
-        numbers.sort(key=lambda number: (records[number].seeds["seed"], str(records[number].path)))
-        is_repeated = len({records[number].seeds["seed"] for number in numbers}) == len(numbers)
-        groups += [numbers] if is_repeated else [[number] for number in numbers]
-    return groups
 
 
 def codelength_of(record: Record) -> float:
