@@ -67,6 +67,11 @@ class SeedGroup:
         return [record.seeds["seed"] for record in self.records]
 
     @property
+    def codelengths(self) -> dict[int, float]:
+        """The codelength of each seed, in nats."""
+        return {run.record.seeds["seed"]: run.codelength for run in self.members}
+
+    @property
     def codelength(self) -> float:
         """The mean of the runs, in nats."""
         return float(np.mean([run.codelength for run in self.members]))

@@ -96,19 +96,13 @@ def say(console: Console, text: str, style: str = "") -> None:
 
 
 def lines_of(text: str, width: int) -> list[str]:
-    """Text in lines of a width, broken between words; names that are longer than a line go on behind a separator.
+    """Text in lines of a width, broken between words; names that are longer than a line go on in the next.
 
     Example:
         >>> lines_of("the best is a-name-of-many-parts here", 12)
-        ['the best is', 'a-name-of-', 'many-parts', 'here']
+        ['the best is', 'a-name-of-ma', 'ny-parts', 'here']
     """
-    lines = [""]
-    for word in text.split(" "):
-        if cell_len(f"{lines[-1]} {word}") <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines += wrapped(word, width, width).split("\n")
-    return [line.removeprefix(" ") for line in lines if line]
+    return [line.plain.rstrip() for line in Text(text).wrap(Console(), width)]
 
 
 def _pieces(console: Console, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> list[list[Column[Row]]]:

@@ -1,6 +1,7 @@
 """A comparison as the text of a page. The markup is in the templates beside the page's scripts and its style."""
 
 import base64
+import json
 import math
 import re
 import sys
@@ -170,9 +171,7 @@ def _row(row: Row, columns: Sequence[Column[Any]]) -> dict[str, Any]:
 
 
 def _sort_key(value: float | None) -> str:
-    if value is None or math.isnan(value):
-        return ""
-    return ("Infinity" if value > 0 else "-Infinity") if math.isinf(value) else f"{value:.17g}"
+    return "" if value is None or math.isnan(value) else json.dumps(value)
 
 
 def _precision(curves: Reduced) -> str:
