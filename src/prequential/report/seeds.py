@@ -1,7 +1,7 @@
 """Runs, and groups of them that differ in nothing but their seed."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -124,13 +124,6 @@ def outline(record: Record) -> Record:
     return replace(record, **empty)
 
 
-def slimmer() -> Callable[[Record], Record]:
-    """A function that keeps of a record what comparisons show, equal labels once, so that many fit into memory."""
-    first: dict[str, Record] = {}
-
-    def slim(record: Record) -> Record:
-        less = replace(record, uncalibrated_nats=np.zeros(0, np.float32), confidence=np.zeros(0, np.float32))
-        labels = first.setdefault(str(record.data["labels"]), less).labels
-        return replace(less, labels=labels) if np.array_equal(labels, less.labels) else less
-
-    return slim
+def slim(record: Record) -> Record:
+    """What comparisons show of a record, so that many fit into memory."""
+    return replace(record, uncalibrated_nats=np.zeros(0, np.float32), confidence=np.zeros(0, np.float32))

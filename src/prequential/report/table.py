@@ -3,14 +3,12 @@
 import csv
 import io
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -21,9 +19,7 @@ from prequential.report.text import NOTHING
 
 Row = TypeVar("Row")
 SMALLEST_NAME = 20
-"""Columns of a terminal that the name of a row gets in any case."""
-SEPARATORS = "/-_.= "
-"""Behind these a name may go on in the next line."""
+"""Columns of a terminal that the name of a row gets in any case; a longer one goes on in the next line."""
 
 
 @dataclass(frozen=True)
@@ -128,31 +124,11 @@ def _table(
     width: int, columns: Sequence[Column[Row]], rows: Sequence[Row], style: Callable[[Row], str] = lambda row: ""
 ) -> Table:
     first, *others = columns
-    widest = max((cell_len(line) for c in others for r in rows for line in (c.cell(r), *c.head.split("\n"))), default=0)
-    room = width - widest - 1
-    names = {id(row): wrapped(first.cell(row), max(SMALLEST_NAME, width // 4), room) for row in rows}
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     for column in columns:
-        justify: Any = "left" if column.is_left else "right"
-        table.add_column(column.head, justify=justify, no_wrap=column is not first, overflow="fold")
+        room: Any = {"max_width": max(SMALLEST_NAME, width // 4)} if column is first else {"no_wrap": True}
+        table.add_column(column.head, justify="left" if column.is_left else "right", overflow="fold", **room)
     for row in rows:
         if any(column.says(row) for column in others if column.key != "num_seeds"):
-            table.add_row(Text(names[id(row)]), *(Text(column.cell(row)) for column in others), style=style(row))
+            table.add_row(*(Text(column.cell(row)) for column in columns), style=style(row))
     return table
-
-
-def wrapped(name: str, width: int, most: int) -> str:
-    """A name in lines of a width, broken behind separators; a part that is longer gets up to `most`, then is cut.
-
-    Example:
-        >>> print(wrapped("learning-rate-0.003/seed0", 14, 40))
-        learning-rate-
-        0.003/seed0
-    """
-    lines = [""]
-    for part in re.split(f"(?<=[{re.escape(SEPARATORS)}])", name):
-        if cell_len(lines[-1] + part) <= width or not lines[-1]:
-            lines[-1] += part
-        else:
-            lines.append(part)
-    return "\n".join(piece for line in lines for piece in (chop_cells(line, most) if line else []))

@@ -9,7 +9,7 @@ from prequential.report.comparison import compare
 from prequential.report.page.build import page_of
 from prequential.report.picture import require_place
 from prequential.report.runs import Needs, RunSet
-from prequential.report.seeds import slimmer
+from prequential.report.seeds import slim
 from prequential.runs.record import Record
 
 __all__ = ["page_of", "write_report"]
@@ -36,7 +36,7 @@ def write_report(
     if path.suffix.lower() not in SUFFIXES:
         raise PreqError(f"a report is a page, got '{path.name}'; end the name in .html")
     require_place("report", path)
-    found = RunSet.find(runs, Needs(prefix=prefix), slimmer())
+    found = RunSet.find(runs, Needs(prefix=prefix), slim)
     found.warn()
     page = page_of(compare(found.records, prefix=prefix), found.notes)
     with writing(path):

@@ -121,18 +121,19 @@ def curves_of(comparison: Comparison) -> Reduced:
 
 def data_of(comparison: Comparison, curves: Reduced) -> dict[str, Any]:
     """The data of the charts, as JSON can hold it."""
-    entries, num_runs = [], 0
-    for entry in comparison.entries:
-        numbers = list(range(num_runs, num_runs + len(entry.runs)))
-        entries.append({"name": entry.name, "runs": numbers, "names": entry.runs, "finite": math.isfinite(entry.nats)})
-        num_runs += len(entry.runs)
+    stops = np.cumsum([len(entry.runs) for entry in comparison.entries]).tolist()
+    entries = [
+        {"name": entry.name, "runs": list(range(stop - len(entry.runs), stop)), "names": entry.runs}
+        | {"finite": math.isfinite(entry.nats)}
+        for entry, stop in zip(comparison.entries, stops, strict=True)
+    ]
     return {
         "kept": packed(curves.kept),
         "curves": [packed(totals) for totals in curves.totals],
         "entries": entries,
         "codes": [
-            {"name": SIMPLE_CODES[name].title, "curve": num_runs + number}
-            for number, name in enumerate(comparison.simple)
+            {"name": SIMPLE_CODES[name].title, "curve": number}
+            for number, name in enumerate(comparison.simple, start=stops[-1])
         ],
         "linear": comparison.best.records[0].seeds["order_seed"] is None,  # a stream: late labels count as much
         "colours": COLOURS,

@@ -7,6 +7,7 @@ first time is new; every later time is a replay.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +37,8 @@ class Ages:
 
     edges: NDArray[np.int64]
     """Bin i holds the ages from edges[i] to edges[i + 1] − 1."""
-    counts: NDArray[np.int64]
-    """Replays in each bin, of those that were read."""
+    counts: NDArray[Any]
+    """Replays in each bin, of those that were read; or as many as a law expects."""
     share: float
     """The part of the sequence over which replays were read; 1 for all of it."""
     dots: NDArray[np.int64]

@@ -184,13 +184,13 @@ def find_reference(wanted: Record | str | Path | None, groups: Sequence[SeedGrou
 
 
 def _line_of(wanted: Record | str | Path, groups: Sequence[SeedGroup]) -> SeedGroup | None:
-    by_place = (group for group in groups if any(_is(run, wanted) for run in group.members))
+    """The line of a run, by where it is, else by a name."""
+    path = wanted.path if isinstance(wanted, Record) else Path(wanted)
+    place = None if path is None else path.resolve()
+
+    def is_there(run: Run) -> bool:
+        return run.source is wanted or (run.record.path is not None and run.record.path.resolve() == place)
+
+    by_place = (group for group in groups if any(map(is_there, group.members)))
     by_name = (group for group in groups if wanted in (group.name, *group.runs))
     return next(by_place, None) or next(by_name, None)
-
-
-def _is(run: Run, wanted: Record | str | Path) -> bool:
-    path = run.record.path
-    if isinstance(wanted, Record):
-        return run.source is wanted or (wanted.path is not None and path == wanted.path)
-    return path is not None and path.resolve() == Path(wanted).resolve()
