@@ -193,7 +193,7 @@ def test_the_table_the_picture_and_the_csv(
     assert (erm["codelength_nats"], erm["on_front"], erm["epochs"], erm["num_streams"]) == ("", "false", "2", "")
     drawn = picture.read_text()
     assert drawn.count("<clipPath") >= 2  # two panels
-    for colour in ("#0072b2", "#56b4e9", "#d55e00", "#009e73"):
+    for colour in ("#0072b2", "#d55e00", "#009e73", "#e69f00"):
         assert colour in drawn
 
 

@@ -2,9 +2,9 @@
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Sequence
-from itertools import takewhile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import count, takewhile
 from pathlib import PurePath
 from typing import Any
 
@@ -42,13 +42,8 @@ def short_names(records: Sequence[Record]) -> list[str]:
     """
     paths = [record.model["name"] if record.path is None else str(record.path) for record in records]
     names = shortest(paths, [record.name for record in records])
-    used: Counter[str] = Counter()
-    doubled = {name for name, times in Counter(names).items() if times > 1}
-    found = []
-    for name in names:
-        used[name] += 1
-        found.append(f"{name} ({used[name]})" if name in doubled else name)
-    return found
+    times, numbers = Counter(names), defaultdict[str, Iterator[int]](lambda: count(1))
+    return [f"{name} ({next(numbers[name])})" if times[name] > 1 else name for name in names]
 
 
 def printable(text: str) -> str:
@@ -74,16 +69,13 @@ def shortest(paths: Sequence[str], given: Sequence[str | None] | None = None) ->
     """
     named = zip(paths, given or [None] * len(paths), strict=True)
     parts = [(name,) if name else PurePath(path).parts or (path,) for path, name in named]
-    depths = [1] * len(parts)
-    while True:
-        names = ["/".join(part[-depth:]) for part, depth in zip(parts, depths, strict=True)]
-        times = Counter(names)
-        longer = [
-            min(depth + (times[name] > 1), len(part)) for part, depth, name in zip(parts, depths, names, strict=True)
-        ]
-        if longer == depths:
-            return [printable(name) for name in names]
-        depths = longer
+    times = Counter(part[-depth:] for part in parts for depth in range(1, len(part) + 1))
+
+    def shortened(part: tuple[str, ...]) -> str:
+        depth = next((depth for depth in range(1, len(part)) if times[part[-depth:]] == 1), len(part))
+        return printable("/".join(part[-depth:]))
+
+    return list(map(shortened, parts))
 
 
 def group_names(groups: Sequence[Sequence[Run]]) -> list[str]:

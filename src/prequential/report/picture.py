@@ -16,16 +16,8 @@ from prequential.files import writing
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Okabe and Ito's, without their yellow, which cannot be read on white paper."""
 
-DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
-    "solid",
-    (0, (5, 1.6)),
-    (0, (1.2, 1.2)),
-    (0, (6, 1.5, 1.2, 1.5)),
-    (0, (3, 1.2, 1, 1.2, 1, 1.2)),
-    (0, (9, 2.5)),
-    (0, (2.5, 1)),
-)
-"""A line style for each colour, so that nothing is told by colour alone; as matplotlib writes them, in line widths."""
+DASHES = ((), (5, 1.6), (1.2, 1.2), (6, 1.5, 1.2, 1.5), (3, 1.2, 1, 1.2, 1, 1.2), (9, 2.5), (2.5, 1))
+"""A line style for each colour, so that nothing is told by colour alone: what is drawn and what not, in line widths."""
 
 MARKS = "os^Dv<>"
 """A mark for each colour, for the same reason."""
@@ -33,31 +25,17 @@ MARKS = "os^Dv<>"
 INK, GREY, FAINT = "#222222", "#666666", "#999999"
 """What is written, what is said by the way, and what stays in the background."""
 
-METHOD_STYLES = (
-    ("#0072b2", "o"), ("#56b4e9", "s"), ("#d55e00", "^"), ("#e69f00", "D"), ("#009e73", "v"),
-    ("#cc79a7", "P"), ("#000000", "X"), ("#7f7f00", "<"), ("#8c564b", ">"),
-)  # fmt: skip
-"""A colour and a mark for each method, in the order in which methods are listed; told apart without colours too."""
-
 POSITION = "position in the sequence [labels]"
-FORMATS = (".png", ".svg", ".pdf")
 DOTS_PER_INCH = 150
-UNDATED: dict[str, dict[str, str | None]] = {
-    ".png": {"Software": None},
-    ".svg": {"Date": None},
-    ".pdf": {"CreationDate": None},
-}
-"""What matplotlib would write into a file that is not the picture."""
+UNDATED = {".png": "Software", ".svg": "Date", ".pdf": "CreationDate"}
+"""The formats, and what matplotlib would write into a file that is not the picture."""
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "prequential",
     "pdf.fonttype": 42,
-    "font.size": 9,
-    "axes.labelsize": 9,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
+    **dict.fromkeys(("font.size", "axes.labelsize"), 9),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), 8),
     **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "text.color"), INK),
-    "axes.spines.top": False,
-    "axes.spines.right": False,
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
     "axes.linewidth": 0.7,
     "axes.axisbelow": True,
     "figure.constrained_layout.wspace": 0.05,
@@ -66,8 +44,8 @@ STYLE: dict[Any, Any] = {
 
 def require_picture_path(path: Path) -> None:
     """Refuse a file that no picture can be written to."""
-    if path.suffix.lower() not in FORMATS:
-        raise PreqError(f"a picture is {', '.join(FORMATS)}, got '{path.name}'; end the name in one of them")
+    if path.suffix.lower() not in UNDATED:
+        raise PreqError(f"a picture is {', '.join(UNDATED)}, got '{path.name}'; end the name in one of them")
     require_place("picture", path)
 
 
@@ -97,7 +75,7 @@ def picture(path: Path, width: float, height: float) -> Iterator[Any]:
         yield figure
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(path, dpi=DOTS_PER_INCH, metadata=UNDATED[path.suffix.lower()])
+            figure.savefig(path, dpi=DOTS_PER_INCH, metadata={UNDATED[path.suffix.lower()]: None})
         unknown = _letters_without_form(figure)
     if unknown:
         warnings.warn(f"the font of pictures lacks {unknown}; boxes stand for them", PreqWarning, stacklevel=5)

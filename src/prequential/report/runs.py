@@ -17,6 +17,7 @@ from prequential.runs.live import is_locked, status_of
 from prequential.runs.record import RECORD_FILE, Record, load
 
 Source = Record | str | Path
+Sources = Source | Iterable[Source]
 KEPT_NOTHING = "no label to show yet (a run keeps what it coded at each checkpoint; preq watch shows it before)"
 
 
@@ -67,9 +68,7 @@ class RunSet:
         return cls(_named([Run("", record, codelength_of(record), record) for record in records]))
 
     @classmethod
-    def find(
-        cls, runs: Source | Iterable[Source], needs: Needs, kept: Callable[[Record], Record] | None = None
-    ) -> "RunSet":
+    def find(cls, runs: Sources, needs: Needs, kept: Callable[[Record], Record] = outline) -> "RunSet":
         """Records, run directories, and the runs in folders, each once.
 
         A run that is named is wanted: what is wrong with it is an error. From a folder, those that cannot be read, that
@@ -92,7 +91,7 @@ class RunSet:
                     raise
                 reason = f"that cannot be read ({error})"
             if reason is None:
-                found.append((Run("", (kept or outline)(record), codelength_of(record), source), is_named))
+                found.append((Run("", kept(record), codelength_of(record), source), is_named))
             elif is_named:
                 raise PreqError(f"{name_of(record)} is a run {reason}; leave it out")
             else:
@@ -154,7 +153,7 @@ class RunSet:
         return [SeedGroup(name=name, members=tuple(runs)) for name, runs in named]
 
 
-def _sources(runs: Source | Iterable[Source]) -> list[tuple[Record | Path, bool]]:
+def _sources(runs: Sources) -> list[tuple[Record | Path, bool]]:
     """Each record and each run directory once, and whether it was named itself."""
     found: dict[Path | int, tuple[Record | Path, bool]] = {}
     for run in [runs] if isinstance(runs, Record | str | Path) else runs:

@@ -110,8 +110,6 @@ def codelength_of(record: Record) -> float:
 
 def cut(record: Record, length: int) -> Record:
     """The record of the first labels; what belongs to the whole run is not known of them."""
-    if len(record.nats) <= length:
-        return record
     arrays = {name: getattr(record, name)[:length] for name in PER_POSITION}
     kept = int(np.searchsorted(record.temperature_positions, length))
     arrays |= {name: getattr(record, name)[:kept] for name in PER_PREDICTION}

@@ -18,6 +18,8 @@ from prequential.files import writing
 from prequential.report.text import NOTHING
 
 Row = TypeVar("Row")
+Style = Callable[[Any], str] | None
+"""How rich shows a row."""
 SMALLEST_NAME = 20
 """Columns of a terminal that the name of a row gets in any case; a longer one goes on in the next line."""
 
@@ -77,9 +79,7 @@ def _in_csv(value: object) -> object:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list | bool) else value
 
 
-def print_table(
-    console: Console, columns: Sequence[Column[Row]], rows: Sequence[Row], style: Callable[[Row], str] = lambda row: ""
-) -> None:
+def print_table(console: Console, columns: Sequence[Column[Row]], rows: Sequence[Row], style: Style = None) -> None:
     """Print rows, in as many pieces as the terminal needs, the first column in each; nothing is cut off."""
     for piece in _pieces(console, columns, rows):
         console.print(_table(console.width, piece, rows, style))
@@ -120,9 +120,7 @@ def _pieces(console: Console, columns: Sequence[Column[Row]], rows: Sequence[Row
     return pieces
 
 
-def _table(
-    width: int, columns: Sequence[Column[Row]], rows: Sequence[Row], style: Callable[[Row], str] = lambda row: ""
-) -> Table:
+def _table(width: int, columns: Sequence[Column[Row]], rows: Sequence[Row], style: Style = None) -> Table:
     first, *others = columns
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     for column in columns:
@@ -130,5 +128,5 @@ def _table(
         table.add_column(column.head, justify="left" if column.is_left else "right", overflow="fold", **room)
     for row in rows:
         if any(column.says(row) for column in others if column.key != "num_seeds"):
-            table.add_row(*(Text(column.cell(row)) for column in columns), style=style(row))
+            table.add_row(*(Text(column.cell(row)) for column in columns), style=style(row) if style else "")
     return table

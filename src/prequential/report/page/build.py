@@ -137,7 +137,7 @@ def data_of(comparison: Comparison, curves: Reduced) -> dict[str, Any]:
         ],
         "linear": comparison.best.records[0].seeds["order_seed"] is None,  # a stream: late labels count as much
         "colours": COLOURS,
-        "dashes": dashes(DASHES),
+        "dashes": [[LINE_WIDTH * size for size in each] for each in DASHES],
     }
 
 
@@ -149,16 +149,6 @@ def packed(values: ArrayLike) -> str:
         'AAAAAAAAAAAAAAAAAADwPw=='
     """
     return base64.b64encode(np.asarray(values, "<f8").tobytes()).decode()
-
-
-def dashes(styles: Sequence[str | tuple[int, tuple[float, ...]]]) -> list[list[float]]:
-    """Dashes as a canvas wants them, in pixels.
-
-    Example:
-        >>> dashes(["solid", (0, (5, 1.5))])
-        [[], [10, 3.0]]
-    """
-    return [[] if isinstance(style, str) else [LINE_WIDTH * size for size in style[1]] for style in styles]
 
 
 def _row(row: Row, columns: Sequence[Column[Any]]) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def style(rank: int, number: int) -> dict[str, Any]:
     if number > MOST_TOLD_APART and rank >= HIGHLIGHTED:
         faint = min(0.6, max(0.15, 30 / number))  # a cloud of many lines keeps its shades
         return {"color": FAINT, "linestyle": "solid", "linewidth": 0.6, "alpha": faint, "zorder": 1.5}
-    return {"color": COLOURS[rank], "linestyle": DASHES[rank], "linewidth": 1.5, "zorder": 3 - rank / 100}
+    return {"color": COLOURS[rank], "linestyle": (0, DASHES[rank] or None), "linewidth": 1.5, "zorder": 3 - rank / 100}
 
 
 def num_told_apart(number: int) -> int:
@@ -123,16 +123,16 @@ def name_lines(figure: Any, axes: Any, lines: Sequence[Line], texts: Sequence[st
     """The texts right of the axes, each joined to the end of its line, and how many others there are."""
     shown = num_told_apart(len(lines))
     ends = [float(_finite(line.y)[-1]) for line in lines]
-    named = list(zip(ends[:shown], texts, COLOURS, DASHES, [INK] * shown, strict=False))
+    named = list(zip(ends[:shown], texts, [INK] * shown, strict=False))
     if others := ends[shown:]:
-        named.append((float(np.median(others)), counted(len(others), "other run"), FAINT, "solid", GREY))
+        named.append((float(np.median(others)), counted(len(others), "other run"), GREY))
     figure.get_layout_engine().execute(figure)  # only now heights are known
     gap = LABEL_SIZE * 1.35 * figure.dpi / 72 / axes.get_window_extent().height
     scaled = axes.yaxis.get_transform().transform([height for height, *_ in named])
     starts = [float(np.clip(axes.transLimits.transform((0, height))[1], 0, 1)) for height in scaled]
     inside = {"transform": axes.transAxes}
-    for start, stop, (_, text, colour, dashes, ink) in zip(starts, spread(starts, gap, 1.0), named, strict=True):
-        look = {"color": colour, "linestyle": dashes, "linewidth": 1.1, "clip_on": False}
+    for rank, (start, stop, (_, text, ink)) in enumerate(zip(starts, spread(starts, gap, 1.0), named, strict=True)):
+        look = style(rank, len(lines)) | {"linewidth": 1.1, "alpha": 1, "clip_on": False}
         axes.plot([1.005, 1.03, 1.075], [start, stop, stop], **inside, **look)
         axes.text(1.085, stop, literal(text), **inside, va="center", fontsize=LABEL_SIZE, color=ink)
 

@@ -15,9 +15,9 @@ from prequential.measure.comparable import fingerprints_of, require_same_data, s
 from prequential.measure.fronts import pareto_front
 from prequential.methods import METHODS
 from prequential.report.names import settings_of_run
-from prequential.report.picture import FAINT, INK, METHOD_STYLES, literal, mark, number_axis, picture, plain_number
+from prequential.report.picture import COLOURS, FAINT, INK, MARKS, literal, mark, number_axis, picture, plain_number
 from prequential.report.plots.draw import note
-from prequential.report.runs import Needs, RunSet, Source
+from prequential.report.runs import Needs, RunSet, Sources
 from prequential.report.seeds import Run
 from prequential.report.text import counted, listed
 
@@ -43,7 +43,7 @@ class Front:
     runs: RunSet
 
     @classmethod
-    def find(cls, runs: Source | Iterable[Source], *, heldout: bool = False) -> "Front":
+    def find(cls, runs: Sources, *, heldout: bool = False) -> "Front":
         """The runs that can be shown together (see `RunSet.find`).
 
         Those that are not finished or diverged are left out, and those without FLOPs, or with nothing to show: neither
@@ -130,10 +130,11 @@ def styles_of(methods: Iterable[str]) -> list[tuple[str, str]]:
 
     Example:
         >>> styles_of(["erm", "mine", "mi-rs"])
-        [('#009e73', 'v'), ('#cc79a7', 'P'), ('#0072b2', 'o')]
+        [('#e69f00', 'v'), ('#56b4e9', '<'), ('#0072b2', 'o')]
     """
-    known = dict(zip(METHODS, METHOD_STYLES, strict=False))
-    others = cycle(METHOD_STYLES[len(known) :] or METHOD_STYLES)
+    styles = list(zip(COLOURS, MARKS, strict=True))
+    known = dict(zip(METHODS, styles, strict=False))
+    others = cycle(styles[len(known) :] or styles)
     return [known.get(method) or next(others) for method in methods]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.errors import PreqError, unknown_name
+from prequential.errors import unknown_name
 from prequential.measure.comparable import require_comparable, total_difference
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.entries import mean_nats, standard_error
@@ -17,6 +17,7 @@ from prequential.report.seeds import Run, SeedGroup
 from prequential.runs.record import Record
 
 Curve = NDArray[np.float64]
+CurveOf = Callable[[Record], Curve]
 STEPS = 8
 """A rolling window moves by this part of its size."""
 PER_DECADE = 10
@@ -41,9 +42,7 @@ class Line:
         return float(self.y[-1])
 
 
-def line_of(
-    group: SeedGroup, curve: Callable[[Record], Curve], places: Curve | None = None, scale: str = "linear"
-) -> Line:
+def line_of(group: SeedGroup, curve: CurveOf, places: Curve | None = None, scale: str = "linear") -> Line:
     """The mean of a curve over the seeds, at few points; they are read again for the band, one at a time.
 
     Args:
@@ -71,9 +70,7 @@ def nats_saved(record: Record) -> Curve:
     return total_difference(record.uncalibrated_nats.astype(np.float64), record.nats)
 
 
-def smoothed_lines(
-    groups: Iterable[SeedGroup], values: Callable[[Record], Curve], scale: str, size: int | None
-) -> list[Line]:
+def smoothed_lines(groups: Iterable[SeedGroup], values: CurveOf, scale: str, size: int | None) -> list[Line]:
     """Means over windows of what each label has, for each setting the mean of its seeds."""
 
     def line(group: SeedGroup) -> Line:
@@ -108,47 +105,28 @@ class Windows:
             return np.asarray((total[self.stops] - total[self.starts]) / self.sizes)
 
 
-def growing_windows(length: int) -> Windows:
-    """Windows next to each other that grow with the position, as a logarithmic axis wants them.
+def windows(length: int, scale: str, size: int | None = None) -> Windows:
+    """Rolling windows of a size, each an eighth of it further on; the last one ends at the end.
 
-    They cover the sequence once: sizes times means add up to the codelength.
+    Without a size, on a logarithmic axis: windows next to each other that grow with the position. They cover the
+    sequence once: sizes times means add up to the codelength. On a linear one: a fiftieth of the sequence; of a short
+    one that would be few labels, there it is up to an eighth, at most 200.
 
-    Example:
-        >>> growing_windows(20).starts.tolist()
-        [0, 8, 10, 13, 16]
-    """
-    num = max(round(PER_DECADE * np.log10(max(length / FIRST_WINDOW, 1))), 1)
-    edges = np.rint(np.geomspace(min(FIRST_WINDOW, length), length, num + 1)).astype(np.int64)
-    edges = np.unique(np.concatenate([[0], edges]))
-    return Windows(edges[:-1], edges[1:], "mean over windows that grow with the position")
-
-
-def rolling_windows(length: int, size: int) -> Windows:
-    """Windows of one size, each an eighth of it further on; the last one ends at the end.
-
-    Where the size is a multiple of eight, every eighth of them lie next to each other: their sums add up to the
+    Where the size is a multiple of eight, every eighth of the windows lie next to each other: their sums add up to the
     codelength of what they cover.
 
     Example:
-        >>> rolling_windows(20, 8).starts.tolist()
-        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
-    """
-    size = min(size, length)
-    step = max(size // STEPS, 1)
-    starts = np.unique(np.append(np.arange(0, length - size + 1, step), length - size))
-    return Windows(starts, starts + size, f"rolling mean of {size:,} labels")
-
-
-def windows(length: int, scale: str, size: int | None) -> Windows:
-    """Rolling windows of the given size; without one, growing windows or a fiftieth of the sequence.
-
-    Of a short sequence that would be few labels: there it is up to an eighth, at most 200.
+        >>> windows(20, "log").starts.tolist(), windows(20, "linear", 8).starts.tolist()
+        ([0, 8, 10, 13, 16], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
     """
     if size is None and scale == "log":
-        return growing_windows(length)
-    if size is None:
-        size = max(length // 50, min(length // 8, 200), STEPS) // STEPS * STEPS
-    return rolling_windows(length, size)
+        num = max(round(PER_DECADE * np.log10(max(length / FIRST_WINDOW, 1))), 1)
+        edges = np.rint(np.geomspace(min(FIRST_WINDOW, length), length, num + 1)).astype(np.int64)
+        edges = np.unique(np.append(0, edges))
+        return Windows(edges[:-1], edges[1:], "mean over windows that grow with the position")
+    size = min(size or max(length // 50, min(length // 8, 200), STEPS) // STEPS * STEPS, length)
+    starts = np.unique(np.append(np.arange(0, length - size + 1, max(size // STEPS, 1)), length - size))
+    return Windows(starts, starts + size, f"rolling mean of {size:,} labels")
 
 
 @dataclass(frozen=True)
@@ -176,8 +154,6 @@ def find_reference(wanted: Record | str | Path | None, groups: Sequence[SeedGrou
     if group is not None:
         return Reference(group.name, mean_nats(group.loaded(), len(group.first.nats)), group)
     if wanted not in SIMPLE_CODES:
-        if isinstance(wanted, Record):
-            raise PreqError("the reference is none of the records to draw; give it among them")
         raise unknown_name("reference", str(wanted), [*(each.name for each in groups), *SIMPLE_CODES])
     code, record = SIMPLE_CODES[str(wanted)], next(groups[0].loaded())
     return Reference(f"the {code.phrase}", code.nats(record.labels, record.num_classes), None)

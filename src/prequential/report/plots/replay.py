@@ -99,7 +99,8 @@ def sampled(plans: Sequence[Replayed]) -> str:
     counted = "All replays are counted"
     if share < 1:
         counted = f"Replays are counted over {100 * share:.2g} % of the sequence, in {NUM_PIECES} equally spaced pieces"
-    return counted + (", a few of them are drawn as dots." if max(plan.ages.dot_step for plan in plans) > 1 else ".")
+    is_thinned = any(len(plan.ages.dots) < plan.ages.counts.sum() for plan in plans)
+    return counted + (", a few of them are drawn as dots." if is_thinned else ".")
 
 
 def _draw_dots(axes: Any, plan: Replayed, rank: int) -> None:
@@ -114,12 +115,12 @@ def _draw_ages(axes: Any, plans: Sequence[Replayed]) -> None:
     for rank, plan in enumerate(plans):
         middle = np.sqrt(plan.ages.edges[:-1] * (plan.ages.edges[1:] - 1.0))
         density = np.where(plan.ages.counts > 0, plan.ages.density, np.nan)
-        marked = {"color": COLOURS[rank], "marker": MARKS[rank], "markersize": 4, "markeredgewidth": 0}
-        joined = DASHES[rank] if plan.law is None else "none"
-        axes.plot(middle, density, **marked, linestyle=joined, linewidth=1, label=plan.name)
+        joined = (0, DASHES[rank] or None)
+        look = {"color": COLOURS[rank], "marker": MARKS[rank], "markersize": 4, "markeredgewidth": 0, "linewidth": 1}
+        axes.plot(middle, density, **look, linestyle="none" if plan.law else joined, label=plan.name)
         if plan.law is not None:
             law = np.where(plan.law.counts > 0, plan.law.density, np.nan)
-            axes.plot(middle, law, color=COLOURS[rank], linestyle=DASHES[rank], linewidth=1.2, label="its law")
+            axes.plot(middle, law, color=COLOURS[rank], linestyle=joined, linewidth=1.2, label="its law")
     axes.set(xscale="log", yscale="log")
     axes.set_ylim(min(plan.ages.density[plan.ages.counts > 0].min(initial=1) for plan in plans) / 2, None)
     finish(axes, x="age [examples]", y="share of replays per age", scale="log", y_scale="log")

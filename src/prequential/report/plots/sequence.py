@@ -13,14 +13,7 @@ from prequential.measure.comparable import require_same_sequence
 from prequential.reference import published
 from prequential.report.picture import INK, literal, mark, picture
 from prequential.report.plots.draw import LEVEL, Along, Options, draw_lines, frame, limits, name_lines, num_told_apart
-from prequential.report.plots.lines import (
-    Curve,
-    Line,
-    find_reference,
-    regret_lines,
-    smoothed_lines,
-    windows,
-)
+from prequential.report.plots.lines import CurveOf, Line, find_reference, regret_lines, smoothed_lines, windows
 from prequential.report.seeds import SeedGroup
 from prequential.report.text import number, signed
 from prequential.runs.record import Record
@@ -36,7 +29,7 @@ class Smoothed:
     axis: str
     form: str
     """How a value is written behind the name of its line."""
-    values: Callable[[Record], Curve]
+    values: CurveOf
     """What each label has of it."""
     guess: tuple[str, Callable[[int], float]]
     """What guessing is called, and what it reaches with so many classes."""
