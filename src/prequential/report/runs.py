@@ -113,10 +113,10 @@ class RunSet:
         """What is in memory of each run."""
         return [run.record for run in self.runs]
 
-    def warn(self, stacklevel: int = 3) -> None:
+    def warn(self) -> None:
         """Say what was left out."""
         for note in self.notes:
-            warnings.warn(note, PreqWarning, stacklevel=stacklevel)
+            warnings.warn(note, PreqWarning, stacklevel=3)
 
     def common_length(self, *, prefix: bool) -> int:
         """Labels that every run has coded but those that diverged, whose codes are infinite from there on."""

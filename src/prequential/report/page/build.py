@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from numpy.typing import ArrayLike
 
 from prequential.measure.simple import SIMPLE_CODES
-from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of
+from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of, title_of
 from prequential.report.comparison import Comparison
 from prequential.report.names import printable
 from prequential.report.page.facts import class_bars, data_card, environments_beside, settings_beside
@@ -57,15 +57,13 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
     groups = [*comparison.entries, *comparison.uncoded]
     records = [record for group in groups for record in group.records]
     longest = max((r for entry in comparison.entries for r in entry.records), key=lambda r: len(r.nats))
-    settings = f"{counted(len(groups), 'setting')}, " if len(groups) < len(records) else ""
-    about = f"{counted(comparison.length, 'label')} of {comparison.num_classes:,} classes, coded one after the other"
     columns, curves = columns_of(comparison), curves_of(comparison)
     rows: list[Row] = [*comparison.entries, *code_rows_of(comparison), *comparison.uncoded]
     return templates.get_template("page.html").render(
         comparison=comparison,
         version=sys.modules["prequential"].__version__,  # an import would be an arrow upwards
-        heading=f"{comparison.data}: {settings}{counted(len(records), 'run')}",
-        about=f"{about} · best: {comparison.best.name}",
+        heading=title_of(comparison),
+        about=f"labels coded one after the other · best: {comparison.best.name}",
         headline=headline(comparison),
         sentences=[*comparison.sentences(), *map(sentence, notes)],
         columns=columns,

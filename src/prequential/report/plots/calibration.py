@@ -70,8 +70,8 @@ def plot_calibration(groups: Sequence[SeedGroup], path: Path, options: Options) 
         hot.axhline(1, **LEVEL)
         gain.axhline(0, **LEVEL)
         factor = "factor on the logits\n(1 / temperature)"
-        draw_lines(hot, factors, along, limits(factors, 1.0, least=0.02), x="", y=factor, steps=True)
-        draw_lines(gain, saved, along, limits(saved, 0.0), y="saved so far\n[nats]")
+        draw_lines(hot, factors, along, limits(factors, level=1.0, least=0.02), x="", y=factor, steps=True)
+        draw_lines(gain, saved, along, limits(saved), y="saved so far\n[nats]")
         names = [_text(*each) for each in zip(shown, found, saved[: len(shown)], strict=True)]
         names += [counted(len(groups) - len(shown), "other")] if len(groups) > len(shown) else []
         legend(figure, _draw_reliability(diagram, bars, found, len(groups)), names, labelspacing=0.9)

@@ -143,7 +143,7 @@ def _finite(values: Curve) -> Curve:
     return finite if len(finite) else np.zeros(1)
 
 
-def limits(lines: Sequence[Line], level: float | None = None, least: float = 1.0) -> tuple[float, float]:
+def limits(lines: Sequence[Line], level: float = 0.0, least: float = 1.0) -> tuple[float, float]:
     """Lowest and highest value to show, `level` among them, and so far apart that rounding is not blown up.
 
     Where there are many lines, those in colour and three quarters of the others fit; a few runs that went wrong do
@@ -154,8 +154,7 @@ def limits(lines: Sequence[Line], level: float | None = None, least: float = 1.0
     tops = [float(_finite(line.y + band).max()) for line, band in zip(lines, bands, strict=True)]
     lows = [float(_finite(line.y - band).min()) for line, band in zip(lines, bands, strict=True)]
     others = [float(np.quantile(tops[shown:], 0.75))] if tops[shown:] else []
-    levels = [] if level is None else [level]
-    low, top = min(lows + levels), max(tops[:shown] + others + levels)
+    low, top = min(*lows, level), max(*tops[:shown], *others, level)
     margin = max(0.04 * (top - low), (least - (top - low)) / 2)
     return low - margin, top + margin
 

@@ -46,7 +46,6 @@ ERROR = Smoothed(
 
 def plot_smoothed(what: Smoothed, groups: Groups, path: Path, options: Options) -> None:
     """A smoothed quantity along the sequence, on logarithmic axes unless the order is that of a stream."""
-    _require_one_sequence(groups)
     with picture(path, 6.4, 3.7) as figure:
         axes = figure.subplots()
         lines, spans = _draw_smoothed(axes, what, groups, options)
@@ -56,7 +55,6 @@ def plot_smoothed(what: Smoothed, groups: Groups, path: Path, options: Options) 
 
 def plot_curves(groups: Groups, path: Path, options: Options) -> None:
     """Left the smoothed next-step loss, right the codelength, with the uniform code and the paper's figure."""
-    _require_one_sequence(groups)
     along = options.along(groups)
     lines = regret_lines(groups, 0.0, along.scale)
     texts = [f"{line.name}  {f'{line.end:,.0f} nats' if math.isfinite(line.end) else 'diverged'}" for line in lines]
@@ -99,13 +97,10 @@ def _beside_the_loss(
         name_lines(figure, right, lines, texts)
 
 
-def _require_one_sequence(groups: Groups) -> None:
-    for group in groups:
-        require_same_sequence(group.first, groups[0].first)
-
-
 def _draw_smoothed(axes: Any, what: Smoothed, groups: Groups, options: Options) -> tuple[list[Line], str]:
     """Draw smoothed lines, with the name and the value of a guess; gives them, and how they were smoothed."""
+    for group in groups:
+        require_same_sequence(group.first, groups[0].first)
     along = options.along(groups)
     lines = smoothed_lines(groups, what.values, along.scale, options.window)
     name, guess = what.guess[0], what.guess[1](groups[0].first.num_classes)
