@@ -73,16 +73,15 @@ class Sums:
     """Codelengths of the prefixes of a nats.npy that grows."""
 
     def __init__(self, file: Path) -> None:
-        self._file, self._blocks, self._length, self._inode = file, [0.0], 0, -1
+        self._file, self._blocks, self._inode = file, [0.0], -1
         self._known: dict[int, float] = {0: 0.0}
 
     def extend(self, length: int) -> None:
         """The first `length` values count now; a run that went back to a checkpoint is read again from there."""
         inode = self._file.stat().st_ino if length and self._file.exists() else -1
-        if length < self._length or inode != self._inode:
-            self._inode, length_kept = inode, length if inode == self._inode else 0
-            self._blocks = self._blocks[: length_kept // BLOCK + 1]
-        self._known, self._length = {0: 0.0}, length
+        kept = length if inode == self._inode else 0
+        self._blocks = self._blocks[: kept // BLOCK + 1]
+        self._known, self._inode = {0: 0.0}, inode
         while len(self._blocks) * BLOCK <= length:
             begin = (len(self._blocks) - 1) * BLOCK
             self._blocks.append(self._blocks[-1] + float(read_values(self._file, begin, begin + BLOCK).sum()))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from prequential.report.picture import MARKS, finish, literal, picture
 from prequential.report.plots.draw import LEVEL, Options, draw_lines, frame, legend, limits, num_told_apart, style
-from prequential.report.plots.lines import Line, line_of, saved_lines
+from prequential.report.plots.lines import Line, line_of, nats_saved
 from prequential.report.seeds import SeedGroup
 from prequential.report.text import counted, signed
 from prequential.runs.record import Record
@@ -63,7 +63,8 @@ def plot_calibration(groups: Sequence[SeedGroup], path: Path, options: Options) 
     """Left temperature and nats saved against the position; right accuracy against confidence, with the counts."""
     along = options.along(groups)
     shown = groups[: num_told_apart(len(groups))]
-    factors, saved = [temperature_line(group) for group in groups], saved_lines(groups, along.scale)
+    factors = [temperature_line(group) for group in groups]
+    saved = [line_of(group, nats_saved, scale=along.scale) for group in groups]
     found = [reliability(group.loaded()) for group in shown]
     with picture(path, 9.6, 4.6) as figure:
         (hot, diagram), (gain, bars) = figure.subplots(2, 2, height_ratios=[2, 1], sharex="col")

@@ -60,11 +60,6 @@ def regret_lines(groups: Iterable[SeedGroup], base: Curve | float, scale: str) -
     return [line_of(group, lambda record: total_difference(record.nats, base), scale=scale) for group in groups]
 
 
-def saved_lines(groups: Iterable[SeedGroup], scale: str) -> list[Line]:
-    """What the temperature saved up to each label: uncalibrated − calibrated, in nats."""
-    return [line_of(group, nats_saved, scale=scale) for group in groups]
-
-
 def nats_saved(record: Record) -> Curve:
     """What the temperature saved up to each label. A label that neither could code saves nothing."""
     return total_difference(record.uncalibrated_nats.astype(np.float64), record.nats)
