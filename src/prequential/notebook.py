@@ -42,16 +42,15 @@ def html_table(
 def record_html(summary: Mapping[str, Any]) -> str:
     """A run as a notebook shows it, from its summary."""
 
-    def told(value: float | None, form: str) -> str:
-        return "–" if value is None else format(value, form)
+    def told(value: float | None, form: str, unknown: str = "–") -> str:
+        return unknown if value is None else format(value, form)
 
     status, heldout = summary.get("status", "finished"), summary["heldout"] or {}
     lost = "∞" if status == "diverged" else "–"
-    nats, bits = summary["codelength_nats"], summary["bits_per_label"]
     labels = f"{summary['length']:,}"
     rows = [
-        ("codelength, nats", lost if nats is None else f"{nats:,.1f}"),
-        ("bits per label", lost if bits is None else f"{bits:.4f}"),
+        ("codelength, nats", told(summary["codelength_nats"], ",.1f", lost)),
+        ("bits per label", told(summary["bits_per_label"], ".4f", lost)),
         ("errors", told(summary["errors"], ",d")),
         ("labels", f"{summary['positions']:,} of {labels}" if "positions" in summary else labels),
         ("held-out loss, nats", told(heldout.get("loss"), ".4f")),

@@ -30,7 +30,7 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
 from prequential.models import MODELS as MODELS_OF_NOW
 from prequential.names_of_before import MODELS, hint, in_names_of_now
-from prequential.report.seeds import grouped
+from prequential.report.runs import RunSet
 from prequential.runs.progress import Progress
 from prequential.runs.record import Record, read_facts
 from prequential.runs.run import Interrupted, run_stack
@@ -85,7 +85,7 @@ def test_it_is_compared_with_smallconv_and_never_with_the_mnistnet_of_now(data: 
     before = pq.load(FILES / "record-1")
     same, other = (pq.run(model, data, CHUNKS, **SMALL | {"seed": 1}) for model in ("smallconv", "mnistnet"))
     assert same.model["num_parameters"] == before.model["num_parameters"] != other.model["num_parameters"]
-    assert grouped([before, same, other]) == [[0, 1], [2]]
+    assert [group.records for group in RunSet.of([before, same, other]).groups()] == [[before, same], [other]]
     assert pq.run("smallconv", data, CHUNKS, **SMALL).model == before.model, "to the bit the network of before"
 
 

@@ -16,7 +16,8 @@ from prequential import Record
 from prequential.measure.chance import paired_test, two_sided
 from prequential.report.entries import lead, mean_nats
 from prequential.report.names import group_names, shared_part
-from prequential.report.seeds import grouped, setting_of
+from prequential.report.runs import RunSet
+from prequential.report.seeds import setting_of
 from prequential.report.text import odds, probability
 
 from ..records import made_record
@@ -176,8 +177,10 @@ def test_where_a_paired_test_ends() -> None:
 )
 def test_what_is_another_setting(change: dict[str, Any]) -> None:
     one = made_record([1.0], seed=0, name="x0")
-    assert grouped([one, made_record([2.0], seed=1, name="x1")]) == [[0, 1]]
-    assert grouped([one, made_record([2.0], name="x1", **{"seed": 1} | change)]) == [[0], [1]]
+    same = RunSet.of([one, made_record([2.0], seed=1, name="x1")]).groups()
+    assert [group.runs for group in same] == [["x0", "x1"]]
+    apart = RunSet.of([one, made_record([2.0], name="x1", **{"seed": 1} | change)]).groups()
+    assert [group.runs for group in apart] == [["x0"], ["x1"]]
 
 
 def test_the_same_seed_twice_is_no_repeated_seed() -> None:
@@ -189,8 +192,8 @@ def test_the_same_seed_twice_is_no_repeated_seed() -> None:
 
 def test_names_of_groups() -> None:
     def names(*paths: str) -> list[str]:
-        runs = [made_record([1.0], name=path, seed=seed) for seed, path in enumerate(paths)]
-        return group_names(runs, [range(0, 2), range(2, len(paths))])[1]
+        runs = RunSet.of([made_record([1.0], name=path, seed=seed) for seed, path in enumerate(paths)]).runs
+        return group_names([runs[:2], runs[2:]])
 
     assert names("mlp1-0", "mlp1-1", "mlp2-0", "mlp2-1") == ["mlp1", "mlp2"]
     assert names("a/mlp1", "b/mlp1", "a/mlp2", "b/mlp2") == ["mlp1", "mlp2"]

@@ -17,16 +17,7 @@ from prequential.report.picture import spread
 from prequential.report.plots import ages as ages_module
 from prequential.report.plots.ages import age_edges, count_ages, expected_ages, trained_at
 from prequential.report.plots.calibration import reliability, temperature_line
-from prequential.report.plots.lines import (
-    cumulative_lines,
-    find_reference,
-    growing_windows,
-    nats_saved,
-    regret_lines,
-    rolling_windows,
-    smoothed_lines,
-    windows,
-)
+from prequential.report.plots.lines import find_reference, nats_saved, regret_lines, smoothed_lines, windows
 from prequential.report.plots.sequence import ERROR, LOSS
 from prequential.report.reduction import columns, kept
 from prequential.report.runs import Needs, RunSet
@@ -87,7 +78,7 @@ def test_ten_million_positions_become_few_and_the_kinks_stay() -> None:
 
 @given(NATS)
 def test_growing_windows_add_up_to_the_codelength(nats: np.ndarray) -> None:
-    spans = growing_windows(len(nats))
+    spans = windows(len(nats), "log")
     assert (spans.starts[0], spans.stops[-1]) == (0, len(nats))
     assert (spans.starts[1:] == spans.stops[:-1]).all()
     assert (spans.means(nats) * spans.sizes).sum() == pytest.approx(nats.sum())
@@ -95,7 +86,7 @@ def test_growing_windows_add_up_to_the_codelength(nats: np.ndarray) -> None:
 
 @given(NATS, st.integers(1, 60))
 def test_rolling_means_are_means_and_add_up(nats: np.ndarray, size: int) -> None:
-    spans = rolling_windows(len(nats), size)
+    spans = windows(len(nats), "linear", size)
     assert set(spans.sizes.tolist()) == {min(size, len(nats))}
     assert (spans.starts[0], spans.stops[-1]) == (0, len(nats))
     for start, stop, mean in zip(spans.starts, spans.stops, spans.means(nats), strict=True):
@@ -221,10 +212,10 @@ def test_lines_are_what_the_measures_say(records: list[pq.Record]) -> None:
         assert line.band is None
         back = regret_lines([by_name[reference.name]], record.nats, "log")[0]
         assert back.y == pytest.approx(-line.y)
-    for line, setting in zip(cumulative_lines(settings, "linear"), settings, strict=True):
+    for line, setting in zip(regret_lines(settings, 0.0, "linear"), settings, strict=True):
         assert line.end == pytest.approx(setting.codelength)
     for line, setting in zip(smoothed_lines(settings, LOSS.values, "log", None), settings, strict=True):
-        sizes = growing_windows(96).sizes
+        sizes = windows(96, "log").sizes
         assert (line.y * sizes).sum() == pytest.approx(setting.codelength)
 
 
@@ -253,7 +244,7 @@ def test_error_rates_are_the_shares_of_wrong_labels() -> None:
     assert line.y.tolist() == rates.mean(axis=0).tolist() == [62.5, 37.5, 37.5, 37.5, 25.0, 25.0, 12.5]
     assert line.band == pytest.approx(np.abs(rates[0] - rates[1]) / 2)
     (alone,) = smoothed_lines(lines_of(seeds[:1]), ERROR.values, "log", None)
-    assert (alone.y * growing_windows(10).sizes).sum() / 100 == pytest.approx(seeds[0].errors)
+    assert (alone.y * windows(10, "log").sizes).sum() / 100 == pytest.approx(seeds[0].errors)
     assert alone.band is None
 
 

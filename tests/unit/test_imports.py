@@ -67,9 +67,9 @@ def test_plans_records_measures_and_pictures_work_without_torch(tmp_path: Path) 
     done = python(
         f"{BLOCK_TORCH}\n"
         "import prequential as pq, prequential.events, prequential.rng, prequential.reference, prequential.presets\n"
-        "from prequential.report.plots import plot_curve\n"
+        "from prequential.report.plots import plot\n"
         f"one, other = pq.load({str(tmp_path / '0')!r}), pq.load({str(tmp_path / '1')!r})\n"
-        f"plot_curve(one, {str(tmp_path / 'curve.svg')!r})\n"
+        f"plot('curve', one, {str(tmp_path / 'curve.svg')!r})\n"
         "pq.Plan(pq.ReplayStreams(), 1000).check(); pq.Recipe(); print(pq.regret(one, other)[-1])\n"
     )
     assert done.returncode == 0, done.stderr

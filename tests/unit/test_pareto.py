@@ -193,7 +193,7 @@ def test_the_table_the_picture_and_the_csv(
     assert (erm["codelength_nats"], erm["on_front"], erm["epochs"], erm["num_streams"]) == ("", "false", "2", "")
     drawn = picture.read_text()
     assert drawn.count("<clipPath") >= 2  # two panels
-    for colour in ("#0072b2", "#56b4e9", "#d55e00", "#009e73"):
+    for colour in ("#0072b2", "#d55e00", "#009e73", "#e69f00"):
         assert colour in drawn
 
 
@@ -212,7 +212,7 @@ def test_the_line_is_the_best_for_at_most_so_many_flops(places: list[tuple[int, 
         for number, (cost, nats) in enumerate(places)
     ]
     runs = [replace(run.runs[0], record=replace(run.records[0], heldout=None)) for run in points]
-    flops, values = _steps(runs, False)
+    flops, values = _steps(runs, False).tolist()
     assert flops == sorted(flops)
     assert (flops[0], flops[-1]) == (min(places)[0], max(places)[0])
     for budget in {cost for cost, _ in places}:

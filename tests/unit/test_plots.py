@@ -255,7 +255,7 @@ def test_a_method_that_nobody_knows_is_in_every_table_and_picture(runs: Path, tm
         texts = draw(kind, tmp_path, tmp_path / f"{kind}.svg")
         assert {"mine", "M/1"} <= set(re.split(r" · |, ", " · ".join(texts)))
     drawn = (tmp_path / "pareto.svg").read_text()
-    assert all(colour in drawn for colour in ("#0072b2", "#cc79a7", "#000000"))
+    assert all(colour in drawn for colour in ("#0072b2", "#56b4e9", "#000000"))
     with pytest.warns(PreqWarning, match="left out own, titled: the method 'mine' is not one of the package"):
         assert "MI/RS, 2 streams" in draw("replay", tmp_path, tmp_path / "replay.svg")
     with pytest.raises(PreqError, match="the method 'mine' is not one of the package"):

@@ -10,7 +10,7 @@ from prequential.cli.parse import JsonFlag, PathText, Runs
 from prequential.errors import require_count
 from prequential.report.comparison import TOP, compare
 from prequential.report.runs import Needs, RunSet
-from prequential.report.seeds import slimmer
+from prequential.report.seeds import slim
 from prequential.report.table import write_csv
 
 
@@ -45,7 +45,7 @@ class CompareFlags(JsonFlag):
 def main_compare(flags: CompareFlags) -> None:
     """Load, compare, print."""
     require_count("--top", flags.top)
-    runs = RunSet.find(flags.runs, Needs(prefix=flags.prefix), slimmer())
+    runs = RunSet.find(flags.runs, Needs(prefix=flags.prefix), slim)
     comparison = compare(runs.records, prefix=flags.prefix)
     written = None if flags.csv is None else write_csv(flags.csv, comparison.values())
     runs.warn()

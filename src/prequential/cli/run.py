@@ -13,7 +13,7 @@ from prequential.errors import PreqError, require_known
 from prequential.learn.execution import Execution
 from prequential.methods import Method
 from prequential.report.picture import require_picture_path
-from prequential.report.plots import plot_curve
+from prequential.report.plots import plot
 from prequential.runs.record import Record, require_no_run
 from prequential.settings import setting
 from prequential.trackers import track, tracker_names
@@ -86,7 +86,7 @@ def main_run(flags: Run) -> int:
             record, signal_number = interrupted.record, interrupted.signal_number
     flags.result(record.summary, partial(print_result, record))
     if flags.picture is not None and len(record.nats):
-        flags.tell(f"picture: {plot_curve(record, flags.picture)}")
+        flags.tell(f"picture: {plot('curve', record, flags.picture)}")
     return _status(record, signal_number)
 
 

@@ -27,7 +27,7 @@ def regret(record: Record, reference: Record) -> NDArray[np.float64]:
     return total_difference(record.nats, reference.nats)
 
 
-def total_difference(nats: NDArray[np.floating], base: NDArray[np.floating]) -> NDArray[np.float64]:
+def total_difference(nats: NDArray[np.floating], base: NDArray[np.floating] | float) -> NDArray[np.float64]:
     """Σ nats − Σ base after each label; a label that is infinite in both makes no difference.
 
     Example:

@@ -30,10 +30,9 @@ def pareto_front(costs: ArrayLike, values: ArrayLike) -> NDArray[np.int64]:
         raise PreqError(f"point {place} is no number (cost {cost[place]}, value {value[place]}); leave it out")
     finite = np.flatnonzero(np.isfinite(cost) & np.isfinite(value))
     order = finite[np.lexsort((finite, value[finite], cost[finite]))]
-    cost, value = cost[order], value[order]
-    best_before = np.minimum.accumulate(np.append(np.inf, value))[:-1]
-    begins = np.ones(len(order), bool)
-    begins[1:] = (np.diff(cost) != 0) | (np.diff(value) != 0)
-    is_best = value[begins] < best_before[begins]
-    front: NDArray[np.int64] = order[is_best[np.cumsum(begins) - 1]]
-    return front
+    front: list[int] = []
+    points = list(zip(cost.tolist(), value.tolist(), strict=True))
+    for index in order.tolist():
+        if not front or points[index][1] < points[front[-1]][1] or points[index] == points[front[-1]]:
+            front.append(index)
+    return np.array(front, np.int64)

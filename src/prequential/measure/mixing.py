@@ -86,7 +86,12 @@ def mixture(
         True
     """
     runs = require_records(records, "mixture")
-    members = _members(runs)
+    for run in runs:
+        require_same_sequence(run, runs[0])
+    going = [run for run in runs if not np.isinf(run.nats[-1:]).any()]
+    for run in going:
+        require_comparable(run, going[0])
+    members = [run.nats for run in runs]
     first = _first_weights(weights, len(runs))
     length = max(map(len, members))
     rates = _rates(switching, length)
@@ -205,16 +210,6 @@ def _rates(switching: float | str | None, length: int) -> Floats | None:
         return 1.0 / np.arange(1, length + 1)
     require_number("switching", switching, at_least=SMALLEST_RATE, below=1)
     return np.full(length, float(switching))
-
-
-def _members(runs: list[Record]) -> list[Floats]:
-    """The nats of each run, once it is sure that they are about the same labels."""
-    for run in runs:
-        require_same_sequence(run, runs[0])
-    going = [run for run in runs if not (len(run.nats) and np.isinf(run.nats[-1]))]
-    for run in going:
-        require_comparable(run, going[0])
-    return [run.nats for run in runs]
 
 
 def _first_weights(weights: ArrayLike | None, num_records: int) -> Floats:

@@ -22,8 +22,8 @@ class CodeRow:
     title: str
     nats: float
     bits_per_label: float
-    difference: float | None
-    """Nats that it needs more than the best entry; None where no entry has a finite code."""
+    difference: float
+    """Nats that it needs more than the best entry; no number (nan) where no entry has a finite code."""
     runs: tuple[str, ...] = ()
     nothing: str = ""
     """What stands in a cell of which nothing is known."""
@@ -99,15 +99,10 @@ def columns_of(comparison: "Comparison") -> list[Column[Any]]:
 
 def code_rows_of(comparison: "Comparison") -> list[CodeRow]:
     """The simple codes, the shortest first."""
-    best = comparison.best.nats
+    best, bits = comparison.best.nats, math.log(2) * comparison.length
+    behind = best if math.isfinite(best) else math.nan
     return [
-        CodeRow(
-            f"({code})",
-            SIMPLE_CODES[code].title,
-            nats,
-            nats / math.log(2) / comparison.length,
-            nats - best if math.isfinite(best) else None,
-        )
+        CodeRow(f"({code})", SIMPLE_CODES[code].title, nats, nats / bits, nats - behind)
         for code, nats in sorted(comparison.simple.items(), key=lambda item: item[1])
     ]
 

@@ -10,13 +10,7 @@ from rich.console import Console
 from prequential.conditioning import difference
 from prequential.errors import PreqError
 from prequential.measure.chance import PairedTest
-from prequential.measure.comparable import (
-    fingerprints_of,
-    name_of,
-    require_records,
-    require_same_data,
-    require_same_sequence,
-)
+from prequential.measure.comparable import fingerprints_of, name_of, require_records, require_same_data
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.notebook import html_table, to_arrow, to_pandas
 from prequential.report import columns
@@ -162,7 +156,7 @@ def compare(records: Iterable[Record], *, prefix: bool = False) -> Comparison:
     if not coded:
         raise PreqError("none of these runs has a codelength; name at least one of a prequential method")
     for run in runs:
-        (require_same_sequence if run.prequential else require_same_data)(run, coded[0])
+        require_same_data(run, coded[0])
     if not prefix:
         _require_finished(runs)
     length = RunSet.of(coded).common_length(prefix=prefix)
@@ -190,14 +184,10 @@ def _require_finished(runs: Sequence[Record]) -> None:
     """Refuse runs that were stopped, died or still go on."""
     for run in runs:
         status = status_of(run.path, run.status)
-        if status in ("finished", "diverged"):
-            continue
-        if not run.prequential:
-            raise PreqError(f"{name_of(run)} is not finished ({status}); leave it out")
-        raise PreqError(
-            f"{name_of(run)} is not finished ({status} at label {len(run.nats):,} of {run.length:,}); "
-            "leave it out, or compare the labels that all have coded: --prefix (in Python prefix=True)"
-        )
+        if status not in ("finished", "diverged"):
+            at = f" at label {len(run.nats):,} of {run.length:,}" if run.prequential else ""
+            hint = ", or compare the labels that all have coded: --prefix (in Python prefix=True)" if at else ""
+            raise PreqError(f"{name_of(run)} is not finished ({status}{at}); leave it out{hint}")
 
 
 def _notes(groups: Sequence[Compared]) -> list[str]:

@@ -70,11 +70,6 @@ class Entry(Compared):
     """Of the paired test against the best over the seeds they share, None with fewer than two and for the best itself.
     Not corrected for having chosen the best afterwards, nor for the number of settings."""
 
-    @property
-    def codelengths(self) -> dict[int, float]:
-        """The codelength of each seed."""
-        return {run.record.seeds["seed"]: run.codelength for run in self.members}
-
 
 def mean_nats(records: Iterable[Record], length: int) -> Floats:
     """The nats of each position, the mean over the records; infinite from where one of them diverged."""
@@ -133,7 +128,7 @@ def entries_of(groups: Sequence[Compared], simple: dict[str, float], length: int
     log_sum = float(np.logaddexp.reduce(np.negative(differences))) if math.isfinite(best) else math.nan
     entries = []
     for group, difference, (leads_from, early_share) in zip(ranked, differences, _leads(ranked, length), strict=True):
-        nats, each = group.codelength, np.array([run.codelength for run in group.members])
+        nats, each = group.codelength, np.array(list(group.codelengths.values()))
         test = None if group is ranked[0] else paired_test_of(ranked[0], group)
         entries.append(
             Entry(
@@ -169,6 +164,6 @@ def _saving(nats: float, code: float) -> float:
 
 def paired_test_of(first: SeedGroup, second: SeedGroup) -> PairedTest | None:
     """The paired test of two settings over the seeds they share."""
-    one, other = ({run.record.seeds["seed"]: run.codelength for run in each.members} for each in (first, second))
+    one, other = first.codelengths, second.codelengths
     shared = sorted(one.keys() & other.keys())
     return paired_test([one[seed] for seed in shared], [other[seed] for seed in shared])

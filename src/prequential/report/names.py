@@ -2,13 +2,14 @@
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Sequence
-from itertools import takewhile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import count, takewhile
 from pathlib import PurePath
 from typing import Any
 
 from prequential import catalogue
+from prequential.report.seeds import Run
 from prequential.runs.record import Record
 
 SEPARATORS = " -_./()="
@@ -41,13 +42,8 @@ def short_names(records: Sequence[Record]) -> list[str]:
     """
     paths = [record.model["name"] if record.path is None else str(record.path) for record in records]
     names = shortest(paths, [record.name for record in records])
-    used: Counter[str] = Counter()
-    doubled = {name for name, times in Counter(names).items() if times > 1}
-    found = []
-    for name in names:
-        used[name] += 1
-        found.append(f"{name} ({used[name]})" if name in doubled else name)
-    return found
+    times, numbers = Counter(names), defaultdict[str, Iterator[int]](lambda: count(1))
+    return [f"{name} ({next(numbers[name])})" if times[name] > 1 else name for name in names]
 
 
 def printable(text: str) -> str:
@@ -73,24 +69,20 @@ def shortest(paths: Sequence[str], given: Sequence[str | None] | None = None) ->
     """
     named = zip(paths, given or [None] * len(paths), strict=True)
     parts = [(name,) if name else PurePath(path).parts or (path,) for path, name in named]
-    depths = [1] * len(parts)
-    while True:
-        names = ["/".join(part[-depth:]) for part, depth in zip(parts, depths, strict=True)]
-        times = Counter(names)
-        longer = [
-            min(depth + (times[name] > 1), len(part)) for part, depth, name in zip(parts, depths, names, strict=True)
-        ]
-        if longer == depths:
-            return [printable(name) for name in names]
-        depths = longer
+    times = Counter(part[-depth:] for part in parts for depth in range(1, len(part) + 1))
+
+    def shortened(part: tuple[str, ...]) -> str:
+        depth = next((depth for depth in range(1, len(part)) if times[part[-depth:]] == 1), len(part))
+        return printable("/".join(part[-depth:]))
+
+    return list(map(shortened, parts))
 
 
-def group_names(records: Sequence[Record], groups: Sequence[Sequence[int]]) -> tuple[list[str], list[str]]:
-    """The short names of all runs, and a name for each group: what its runs' names share, else its model's name."""
-    runs = short_names(records)
+def group_names(groups: Sequence[Sequence[Run]]) -> list[str]:
+    """A name for each group of runs: what their names share, else that of their model."""
     wanted: list[list[str]] = []
     for group in groups:
-        own, record = [runs[number] for number in group], records[group[0]]
+        own, record = [run.name for run in group], group[0].record
         last = own[0] if len(own) == 1 else f"{own[0]} +{len(own) - 1}"
         model = record.model["name"]
         shared = [shared_part(own), model, f"{model} {record.method['name']}"] if len(own) > 1 else []
@@ -99,7 +91,7 @@ def group_names(records: Sequence[Record], groups: Sequence[Sequence[int]]) -> t
         times = Counter(names[0] for names in wanted)
         doubled = [names for names in wanted if times[names[0]] > 1 and len(names) > 1]
         if not doubled:
-            return runs, [names[0] for names in wanted]
+            return [names[0] for names in wanted]
         for names in doubled:
             del names[0]
 

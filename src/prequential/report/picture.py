@@ -1,6 +1,5 @@
 """What all pictures share: colours, axes with plain numbers, and files with the same bytes each time."""
 
-import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -17,16 +16,8 @@ from prequential.files import writing
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Okabe and Ito's, without their yellow, which cannot be read on white paper."""
 
-DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = (
-    "solid",
-    (0, (5, 1.6)),
-    (0, (1.2, 1.2)),
-    (0, (6, 1.5, 1.2, 1.5)),
-    (0, (3, 1.2, 1, 1.2, 1, 1.2)),
-    (0, (9, 2.5)),
-    (0, (2.5, 1)),
-)
-"""A line style for each colour, so that nothing is told by colour alone; as matplotlib writes them, in line widths."""
+DASHES = ((), (5, 1.6), (1.2, 1.2), (6, 1.5, 1.2, 1.5), (3, 1.2, 1, 1.2, 1, 1.2), (9, 2.5), (2.5, 1))
+"""A line style for each colour, so that nothing is told by colour alone: what is drawn and what not, in line widths."""
 
 MARKS = "os^Dv<>"
 """A mark for each colour, for the same reason."""
@@ -34,36 +25,17 @@ MARKS = "os^Dv<>"
 INK, GREY, FAINT = "#222222", "#666666", "#999999"
 """What is written, what is said by the way, and what stays in the background."""
 
-METHOD_STYLES = (
-    ("#0072b2", "o"), ("#56b4e9", "s"), ("#d55e00", "^"), ("#e69f00", "D"), ("#009e73", "v"),
-    ("#cc79a7", "P"), ("#000000", "X"), ("#7f7f00", "<"), ("#8c564b", ">"),
-)  # fmt: skip
-"""A colour and a mark for each method, in the order in which methods are listed; told apart without colours too."""
-
 POSITION = "position in the sequence [labels]"
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-FORMATS = (".png", ".svg", ".pdf")
 DOTS_PER_INCH = 150
-UNDATED: dict[str, dict[str, str | None]] = {
-    ".png": {"Software": None},
-    ".svg": {"Date": None},
-    ".pdf": {"CreationDate": None},
-}
-"""What matplotlib would write into a file that is not the picture."""
+UNDATED = {".png": "Software", ".svg": "Date", ".pdf": "CreationDate"}
+"""The formats, and what matplotlib would write into a file that is not the picture."""
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "prequential",
     "pdf.fonttype": 42,
-    "font.size": 9,
-    "axes.labelsize": 9,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "text.color": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
+    **dict.fromkeys(("font.size", "axes.labelsize"), 9),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), 8),
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "text.color"), INK),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
     "axes.linewidth": 0.7,
     "axes.axisbelow": True,
     "figure.constrained_layout.wspace": 0.05,
@@ -72,8 +44,8 @@ STYLE: dict[Any, Any] = {
 
 def require_picture_path(path: Path) -> None:
     """Refuse a file that no picture can be written to."""
-    if path.suffix.lower() not in FORMATS:
-        raise PreqError(f"a picture is {', '.join(FORMATS)}, got '{path.name}'; end the name in one of them")
+    if path.suffix.lower() not in UNDATED:
+        raise PreqError(f"a picture is {', '.join(UNDATED)}, got '{path.name}'; end the name in one of them")
     require_place("picture", path)
 
 
@@ -103,7 +75,7 @@ def picture(path: Path, width: float, height: float) -> Iterator[Any]:
         yield figure
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(path, dpi=DOTS_PER_INCH, metadata=UNDATED[path.suffix.lower()])
+            figure.savefig(path, dpi=DOTS_PER_INCH, metadata={UNDATED[path.suffix.lower()]: None})
         unknown = _letters_without_form(figure)
     if unknown:
         warnings.warn(f"the font of pictures lacks {unknown}; boxes stand for them", PreqWarning, stacklevel=5)
@@ -124,15 +96,9 @@ def plain_number(value: float) -> str:
 
     Example:
         >>> [plain_number(value) for value in (60000, 2.5, -0.001, 0, 10_000_000, 5e-7)]
-        ['60,000', '2.5', '−0.001', '0', '10 M', '5·10⁻⁷']
+        ['60,000', '2.5', '−0.001', '0', '10,000,000', '5e−07']
     """
-    if 0 < abs(value) < 0.9e-3:
-        power = math.floor(math.log10(abs(value)) + 1e-9)
-        factor = f"{value / 10**power:.3g}·".removeprefix("1·")
-        return f"{factor}10{str(power).translate(SUPERSCRIPTS)}".replace("-", "−")
-    is_large = abs(value) >= 0.9999e6
-    text = f"{value / 1e6 if is_large else value:,.6f}".rstrip("0").rstrip(".")
-    return text.replace("-", "−") + (" M" if is_large else "")
+    return f"{value:,.10g}".replace("-", "−")
 
 
 def literal(text: str) -> str:
@@ -159,15 +125,9 @@ def number_axis(axis: Any, scale: str, *, most: int = 5, text: Callable[[float],
     axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
 
 
-def position_axis(axes: Any, length: int, scale: str) -> None:
-    """Positions from the first to the last label; a logarithmic axis leaves out the first ten of a long sequence."""
-    first = 0 if scale == "linear" else 10 if length >= 1000 else 1
-    axes.set(xscale=scale, xlim=(first, max(length, first + 1)))
-
-
-def finish(axes: Any, *, x: str, y: str, scale: str, y_scale: str = "linear", most: int = 5) -> None:
-    """Names, ticks and grid of axes whose lines and limits are there."""
-    axes.set(xlabel=x, ylabel=y)
+def finish(axes: Any, *, y: str, x: str = POSITION, scale: str, y_scale: str = "linear", most: int = 5) -> None:
+    """Names, scales, ticks and grid of axes whose lines and limits are there."""
+    axes.set(xlabel=x, ylabel=y, xscale=scale, yscale=y_scale)
     number_axis(axes.xaxis, scale, most=most)
     number_axis(axes.yaxis, y_scale)
     axes.grid(color=FAINT, alpha=0.3, linewidth=0.5, which="major")
@@ -181,19 +141,16 @@ def mark(axes: Any, text: str, at: tuple[float, float], offset: tuple[float, flo
 def spread(places: Sequence[float], gap: float, top: float) -> NDArray[np.float64]:
     """The nearest places, in the same order, that are at least `gap` apart and inside [0, top] if there is room.
 
+    Nearest: the one that moves furthest moves as little as it can.
+
     Example:
         >>> spread([10.0, 50.0, 51.0], 4.0, 100.0).tolist()
         [10.0, 48.5, 52.5]
     """
     order = np.argsort(places, kind="stable")
-    groups: list[tuple[float, int]] = []
-    for rank, index in enumerate(order):  # without the gaps they only must not go down: isotonic regression
-        groups.append((float(places[index]) - rank * gap, 1))
-        while len(groups) > 1 and groups[-2][0] > groups[-1][0]:
-            (mean, number), (before, others) = groups.pop(), groups.pop()
-            groups.append(((mean * number + before * others) / (number + others), number + others))
-    level = np.repeat([mean for mean, _ in groups], [number for _, number in groups])
-    level = np.clip(level, 0, max(top - (len(order) - 1) * gap, 0))
+    gaps = np.arange(len(order)) * gap
+    level = np.asarray(places)[order] - gaps  # without the gaps they only must not go down: isotonic regression
+    level = (np.maximum.accumulate(level) + np.minimum.accumulate(level[::-1])[::-1]) / 2
     found = np.empty(len(order))
-    found[order] = level + np.arange(len(order)) * gap
+    found[order] = np.clip(level, 0, max(top - gaps[-1], 0)) + gaps
     return found

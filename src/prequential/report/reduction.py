@@ -13,10 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.errors import PreqError, require_count
-
 Floats = NDArray[np.float64]
-FEWEST = 16
 GROUP_SIZE = 1 << 20
 """Numbers looked at together: what bounds the memory."""
 COLUMNS = 800
@@ -46,11 +43,8 @@ def reduced(nats: Sequence[Floats], most: int = 2000) -> Reduced:
     a jump or a bend that is larger than `error` is never passed over. Positions where a run ends are always kept.
 
     Args:
-        nats: −ln p of each label, for each run. A run ends before the first infinite one.
+        nats: −ln p of each label, for each run, of at least one. A run ends before the first infinite one.
         most: positions to keep, beside the ends of runs.
-
-    Raises:
-        PreqError: if there is no run, or `most` is below 16.
 
     Example:
         >>> nats = np.full(100_000, 0.25)
@@ -59,9 +53,6 @@ def reduced(nats: Sequence[Floats], most: int = 2000) -> Reduced:
         >>> bool(np.isin([0, 70_001, 70_002, 100_000], found.kept).all()), found.error < 1e-6
         (True, True)
     """
-    require_count("most", most, at_least=FEWEST)
-    if not nats:
-        raise PreqError("there is no curve to reduce: give the nats of at least one run")
     curves = [each[: finite_length(each)] for each in nats]
     ends = {0, *map(len, curves)}
     length = max(ends)

@@ -1,21 +1,23 @@
 """A set of runs: found, read, left out with the reason, grouped by seed, named. Every reading command begins here."""
 
 import math
+import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from prequential.errors import PreqError, PreqWarning
 from prequential.measure.comparable import name_of, require_comparable, sequence_of
 from prequential.report.names import group_names, short_names
-from prequential.report.seeds import Run, SeedGroup, codelength_of, grouped, outline
+from prequential.report.seeds import Run, SeedGroup, codelength_of, outline, setting_of
 from prequential.report.text import counted, listed
 from prequential.runs.live import is_locked, status_of
 from prequential.runs.record import RECORD_FILE, Record, load
 
 Source = Record | str | Path
+Sources = Source | Iterable[Source]
 KEPT_NOTHING = "no label to show yet (a run keeps what it coded at each checkpoint; preq watch shows it before)"
 
 
@@ -66,9 +68,7 @@ class RunSet:
         return cls(_named([Run("", record, codelength_of(record), record) for record in records]))
 
     @classmethod
-    def find(
-        cls, runs: Source | Iterable[Source], needs: Needs, kept: Callable[[Record], Record] | None = None
-    ) -> "RunSet":
+    def find(cls, runs: Sources, needs: Needs, kept: Callable[[Record], Record] = outline) -> "RunSet":
         """Records, run directories, and the runs in folders, each once.
 
         A run that is named is wanted: what is wrong with it is an error. From a folder, those that cannot be read, that
@@ -91,7 +91,7 @@ class RunSet:
                     raise
                 reason = f"that cannot be read ({error})"
             if reason is None:
-                found.append((Run("", (kept or outline)(record), codelength_of(record), source), is_named))
+                found.append((Run("", kept(record), codelength_of(record), source), is_named))
             elif is_named:
                 raise PreqError(f"{name_of(record)} is a run {reason}; leave it out")
             else:
@@ -113,10 +113,10 @@ class RunSet:
         """What is in memory of each run."""
         return [run.record for run in self.runs]
 
-    def warn(self, stacklevel: int = 3) -> None:
+    def warn(self) -> None:
         """Say what was left out."""
         for note in self.notes:
-            warnings.warn(note, PreqWarning, stacklevel=stacklevel)
+            warnings.warn(note, PreqWarning, stacklevel=3)
 
     def common_length(self, *, prefix: bool) -> int:
         """Labels that every run has coded but those that diverged, whose codes are infinite from there on."""
@@ -135,24 +135,25 @@ class RunSet:
         return replace(self, runs=[run.cut(length) for run in self.runs])
 
     def groups(self, *, each_seed: bool = False, as_long: bool = False) -> list[SeedGroup]:
-        """Seeds together, or each run by itself; with `as_long` apart where they stopped at different labels."""
-        records = self.records
-        groups = [[number] for number in range(len(records))] if each_seed else grouped(records)
-        if as_long:
-            groups = [
-                [number for number in group if len(records[number].nats) == length]
-                for group in groups
-                for length in dict.fromkeys(len(records[number].nats) for number in group)
-            ]
-        run_names, names = group_names(records, groups)
-        runs = [replace(run, name=name) for run, name in zip(self.runs, run_names, strict=True)]
-        return [
-            SeedGroup(name=name, members=tuple(runs[number] for number in group))
-            for name, group in zip(names, groups, strict=True)
-        ]
+        """Seeds together, or each run by itself; with `as_long` apart where they stopped at different labels.
+
+        Two runs of one setting with one seed are not repeated seeds. Something that records do not tell (the code of
+        the model, the machine) made them differ, so the runs of such a setting stay apart.
+        """
+        found: dict[object, list[Run]] = {}
+        for run in self.runs:
+            setting = run.name if each_seed else (setting_of(run.record), as_long and len(run.record.nats))
+            found.setdefault(setting, []).append(run)
+        groups: list[list[Run]] = []
+        for runs in found.values():
+            runs.sort(key=lambda run: (run.record.seeds["seed"], str(run.record.path)))
+            is_repeated = len({run.record.seeds["seed"] for run in runs}) == len(runs)
+            groups += [runs] if is_repeated else [[run] for run in runs]
+        named = zip(group_names(groups), groups, strict=True)
+        return [SeedGroup(name=name, members=tuple(runs)) for name, runs in named]
 
 
-def _sources(runs: Source | Iterable[Source]) -> list[tuple[Record | Path, bool]]:
+def _sources(runs: Sources) -> list[tuple[Record | Path, bool]]:
     """Each record and each run directory once, and whether it was named itself."""
     found: dict[Path | int, tuple[Record | Path, bool]] = {}
     for run in [runs] if isinstance(runs, Record | str | Path) else runs:
@@ -215,28 +216,22 @@ def find_work(directories: Sequence[str | Path], *, is_strict: bool = False) -> 
 
     A folder that cannot be read is passed over, unless `is_strict`.
     """
+
+    def failed(error: OSError) -> None:
+        if is_strict and Path(error.filename).is_dir():
+            raise PreqError(f"{error.filename} cannot be read: {error.strerror}")
+
+    def is_entered(folder: Path) -> bool:  # links to folders may go round in circles
+        return folder.name[0] != "." and (not folder.is_symlink() or (folder / RECORD_FILE).is_file())
+
     runs: dict[Path, Path] = {}
     locked: dict[Path, Path] = {}
-    for directory in map(Path, directories):
-        for path, is_run in _below(directory, is_strict=is_strict):
-            if is_run:
+    for directory in directories:
+        for folder, children, files in os.walk(directory, onerror=failed, followlinks=True):
+            path = Path(folder)
+            if RECORD_FILE in files:
                 runs.setdefault(path.resolve(), path)
             elif is_locked(path):
                 locked.setdefault(path.resolve(), path)
+            children[:] = [] if RECORD_FILE in files else sorted(each for each in children if is_entered(path / each))
     return list(runs.values()), list(locked.values())
-
-
-def _below(directory: Path, *, is_strict: bool) -> Iterator[tuple[Path, bool]]:
-    if (directory / RECORD_FILE).is_file():
-        yield directory, True
-        return
-    yield directory, False
-    try:
-        children = sorted(child for child in directory.iterdir() if child.is_dir() and not child.name.startswith("."))
-    except OSError as error:
-        if is_strict and directory.is_dir():
-            raise PreqError(f"{directory} cannot be read: {error.strerror}") from None
-        return
-    for child in children:
-        if not child.is_symlink() or (child / RECORD_FILE).is_file():  # links to folders may go round in circles
-            yield from _below(child, is_strict=is_strict)

@@ -1,7 +1,7 @@
 """Runs, and groups of them that differ in nothing but their seed."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,11 @@ class SeedGroup:
         return [record.seeds["seed"] for record in self.records]
 
     @property
+    def codelengths(self) -> dict[int, float]:
+        """The codelength of each seed, in nats."""
+        return {run.record.seeds["seed"]: run.codelength for run in self.members}
+
+    @property
     def codelength(self) -> float:
         """The mean of the runs, in nats."""
         return float(np.mean([run.codelength for run in self.members]))
@@ -98,23 +103,6 @@ def decided(record: Record) -> dict[str, dict[str, Any]]:
     }
 
 
-def grouped(records: Sequence[Record]) -> list[list[int]]:
-    """The records of each setting, as their numbers in the list, ordered by seed.
-
-    Two runs of one setting with one seed are not repeated seeds. Something that records do not tell (the code of the
-    model, the machine) made them differ, so the runs of such a setting stay apart.
-    """
-    found: dict[str, list[int]] = {}
-    for number, record in enumerate(records):
-        found.setdefault(setting_of(record), []).append(number)
-    groups = []
-    for numbers in found.values():
-        numbers.sort(key=lambda number: (records[number].seeds["seed"], str(records[number].path)))
-        is_repeated = len({records[number].seeds["seed"] for number in numbers}) == len(numbers)
-        groups += [numbers] if is_repeated else [[number] for number in numbers]
-    return groups
-
-
 def codelength_of(record: Record) -> float:
     """The codelength in nats; not a number where there is none."""
     return float("nan") if record.codelength is None else record.codelength
@@ -122,8 +110,6 @@ def codelength_of(record: Record) -> float:
 
 def cut(record: Record, length: int) -> Record:
     """The record of the first labels; what belongs to the whole run is not known of them."""
-    if len(record.nats) <= length:
-        return record
     arrays = {name: getattr(record, name)[:length] for name in PER_POSITION}
     kept = int(np.searchsorted(record.temperature_positions, length))
     arrays |= {name: getattr(record, name)[:kept] for name in PER_PREDICTION}
@@ -136,13 +122,6 @@ def outline(record: Record) -> Record:
     return replace(record, **empty)
 
 
-def slimmer() -> Callable[[Record], Record]:
-    """A function that keeps of a record what comparisons show, equal labels once, so that many fit into memory."""
-    first: dict[str, Record] = {}
-
-    def slim(record: Record) -> Record:
-        less = replace(record, uncalibrated_nats=np.zeros(0, np.float32), confidence=np.zeros(0, np.float32))
-        labels = first.setdefault(str(record.data["labels"]), less).labels
-        return replace(less, labels=labels) if np.array_equal(labels, less.labels) else less
-
-    return slim
+def slim(record: Record) -> Record:
+    """What comparisons show of a record, so that many fit into memory."""
+    return replace(record, uncalibrated_nats=np.zeros(0, np.float32), confidence=np.zeros(0, np.float32))

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections import deque
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -23,7 +22,6 @@ from prequential.runs.record import OVER, RECORD_FILE, read_facts
 SPARK_WINDOWS = 8
 MOST_POSITIONS_COUNTED = 200_000
 """Longer plans are not counted for an estimate of the time left: it would take seconds."""
-UNKNOWN = 0
 BLOCK = 4096
 """Positions between two sums that are kept: memory does not grow with the nats themselves."""
 
@@ -41,7 +39,7 @@ class Row:
     errors: int | None
     seconds: float
     rate: float | None
-    """Labels a second; of methods without a code, examples trained on."""
+    """Labels a second; None of methods without a code."""
     seconds_left: float | None
     share: float
     """Of the labels that are coded; where there is no code, of the training that is done."""
@@ -75,16 +73,15 @@ class Sums:
     """Codelengths of the prefixes of a nats.npy that grows."""
 
     def __init__(self, file: Path) -> None:
-        self._file, self._blocks, self._length, self._inode = file, [0.0], 0, -1
+        self._file, self._blocks, self._inode = file, [0.0], -1
         self._known: dict[int, float] = {0: 0.0}
 
     def extend(self, length: int) -> None:
         """The first `length` values count now; a run that went back to a checkpoint is read again from there."""
         inode = self._file.stat().st_ino if length and self._file.exists() else -1
-        if length < self._length or inode != self._inode:
-            self._inode, length_kept = inode, length if inode == self._inode else 0
-            self._blocks = self._blocks[: length_kept // BLOCK + 1]
-        self._known, self._length = {0: 0.0}, length
+        kept = length if inode == self._inode else 0
+        self._blocks = self._blocks[: kept // BLOCK + 1]
+        self._known, self._inode = {0: 0.0}, inode
         while len(self._blocks) * BLOCK <= length:
             begin = (len(self._blocks) - 1) * BLOCK
             self._blocks.append(self._blocks[-1] + float(read_array(self._file, begin + BLOCK, begin).sum()))
@@ -107,7 +104,6 @@ class RunReader:
         self._mark: tuple[int, int] | None = None
         self._facts: dict[str, Any] = {}
         self._over: Row | None = None
-        self._seen: deque[tuple[float, int, int]] = deque(maxlen=16)
 
     def read(self) -> Row:
         """Where the run stands.
@@ -143,20 +139,22 @@ class RunReader:
 
     def _row(self, status: str, standing: Standing | None) -> Row:
         has_code, standing = bool(self._facts.get("prequential", True)), standing or self._recorded()
-        position = standing.position
+        position, seconds = standing.position, standing.seconds
         self.sums.extend(position if has_code else 0)
-        rate, left, share = self._speed(status, standing, has_code=has_code)
+        is_coded = has_code and position > 0
+        share = position / self._facts["length"] if has_code else float(status == "finished")
+        done = self._trained_share(standing, share) if status == "running" else 0.0
         return Row(
             path=self.path,
             status=status,
             facts=self._facts,
             position=position,
-            nats=self.sums.at(position) if has_code and position else None,
-            errors=standing.errors if has_code and position else None,
-            seconds=standing.seconds,
-            rate=rate,
-            seconds_left=left,
-            share=share,
+            nats=self.sums.at(position) if is_coded else None,
+            errors=standing.errors if is_coded else None,
+            seconds=seconds,
+            rate=position / seconds if is_coded and seconds else None,
+            seconds_left=seconds / done - seconds if done else None,
+            share=share if has_code else done or share,
             spark=self._spark(position) if has_code else (),
         )
 
@@ -175,43 +173,21 @@ class RunReader:
             return ()
         return tuple((self.sums.at(b) - self.sums.at(a)) / (b - a) for a, b in pairwise(edges))
 
-    def _speed(self, status: str, standing: Standing, *, has_code: bool) -> tuple[Any, Any, float]:
-        """Rate, seconds left and share done. What takes time is training, which methods spread differently."""
-        length, position = self._facts["length"], standing.position
-        seconds, trained = standing.seconds, standing.trained_examples
-        share = position / length if has_code else float(status == "finished")
-        if status != "running":
-            return (position / seconds if has_code and position and seconds else None), None, share
+    def _trained_share(self, standing: Standing, share: float) -> float:
+        """The part of the work that is done. What takes time is training, which methods spread differently."""
         data, plan_seed = self._facts["data"], self._facts["seeds"].get("plan_seed", 0)
-        total = _trained_in_all(
-            json.dumps(self._facts["method"]), length, plan_seed, heldout=data.get("heldout") is not None
-        )
-        if not has_code and total:
-            share = trained / total
-        seen = (seconds, position, trained)
-        if self._seen and seen < self._seen[-1]:
-            self._seen.clear()
-        if not self._seen or seconds > self._seen[-1][0]:
-            self._seen.append(seen)
-        since, labels, examples = self._seen[0] if seconds - self._seen[0][0] >= 2.0 else (0.0, 0, 0)
-        if seconds <= since:
-            return None, None, share
-        rate, speed = (position - labels) / (seconds - since), (trained - examples) / (seconds - since)
-        rate = rate or position / seconds  # where labels come all at once after much training
-        if total == UNKNOWN:  # only the labels tell how far it is
-            left = (length - position) / rate if rate > 0 else None
-        else:
-            left = (total - trained) / speed if total is not None and speed > 0 else None
-        return (rate if has_code else speed) or None, left, share
+        settings, has_heldout = json.dumps(self._facts["method"]), data.get("heldout") is not None
+        total = _trained_in_all(settings, self._facts["length"], plan_seed, heldout=has_heldout)
+        return min(standing.trained_examples / total, 1.0) if total else share
 
 
 @lru_cache(maxsize=64)
 def _trained_in_all(settings: str, length: int, plan_seed: int, *, heldout: bool) -> int | None:
-    """Examples that the whole plan trains on; UNKNOWN of a method that is not here, None if counting takes long."""
+    """Examples that the whole plan trains on; None for a method that is not here, or if counting takes long."""
     try:
         method = method_from_settings(json.loads(settings))
     except PreqError:
-        return UNKNOWN
+        return None
     if isinstance(method, MiniBatches):  # as much for each label, but for a few extra steps in the beginning
         return length * (method.replays_per_label + 1)
     is_short = length <= MOST_POSITIONS_COUNTED

@@ -3,14 +3,12 @@
 import csv
 import io
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -20,10 +18,10 @@ from prequential.files import writing
 from prequential.report.text import NOTHING
 
 Row = TypeVar("Row")
+Style = Callable[[Any], str] | None
+"""How rich shows a row."""
 SMALLEST_NAME = 20
-"""Columns of a terminal that the name of a row gets in any case."""
-SEPARATORS = "/-_.= "
-"""Behind these a name may go on in the next line."""
+"""Columns of a terminal that the name of a row gets in any case; a longer one goes on in the next line."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +79,7 @@ def _in_csv(value: object) -> object:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list | bool) else value
 
 
-def print_table(
-    console: Console, columns: Sequence[Column[Row]], rows: Sequence[Row], style: Callable[[Row], str] = lambda row: ""
-) -> None:
+def print_table(console: Console, columns: Sequence[Column[Row]], rows: Sequence[Row], style: Style = None) -> None:
     """Print rows, in as many pieces as the terminal needs, the first column in each; nothing is cut off."""
     for piece in _pieces(console, columns, rows):
         console.print(_table(console.width, piece, rows, style))
@@ -96,19 +92,13 @@ def say(console: Console, text: str, style: str = "") -> None:
 
 
 def lines_of(text: str, width: int) -> list[str]:
-    """Text in lines of a width, broken between words; names that are longer than a line go on behind a separator.
+    """Text in lines of a width, broken between words; names that are longer than a line go on in the next.
 
     Example:
         >>> lines_of("the best is a-name-of-many-parts here", 12)
-        ['the best is', 'a-name-of-', 'many-parts', 'here']
+        ['the best is', 'a-name-of-ma', 'ny-parts', 'here']
     """
-    lines = [""]
-    for word in text.split(" "):
-        if cell_len(f"{lines[-1]} {word}") <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines += wrapped(word, width, width).split("\n")
-    return [line.removeprefix(" ") for line in lines if line]
+    return [line.plain.rstrip() for line in Text(text).wrap(Console(), width)]
 
 
 def _pieces(console: Console, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> list[list[Column[Row]]]:
@@ -130,35 +120,13 @@ def _pieces(console: Console, columns: Sequence[Column[Row]], rows: Sequence[Row
     return pieces
 
 
-def _table(
-    width: int, columns: Sequence[Column[Row]], rows: Sequence[Row], style: Callable[[Row], str] = lambda row: ""
-) -> Table:
+def _table(width: int, columns: Sequence[Column[Row]], rows: Sequence[Row], style: Style = None) -> Table:
     first, *others = columns
-    widest = max((cell_len(line) for c in others for r in rows for line in (c.cell(r), *c.head.split("\n"))), default=0)
-    room = width - widest - 1
-    names = {id(row): wrapped(first.cell(row), max(SMALLEST_NAME, width // 4), room) for row in rows}
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     for column in columns:
-        justify: Any = "left" if column.is_left else "right"
-        table.add_column(column.head, justify=justify, no_wrap=column is not first, overflow="fold")
+        room: Any = {"max_width": max(SMALLEST_NAME, width // 4)} if column is first else {"no_wrap": True}
+        table.add_column(column.head, justify="left" if column.is_left else "right", overflow="fold", **room)
     for row in rows:
         if any(column.says(row) for column in others if column.key != "num_seeds"):
-            table.add_row(Text(names[id(row)]), *(Text(column.cell(row)) for column in others), style=style(row))
+            table.add_row(*(Text(column.cell(row)) for column in columns), style=style(row) if style else "")
     return table
-
-
-def wrapped(name: str, width: int, most: int) -> str:
-    """A name in lines of a width, broken behind separators; a part that is longer gets up to `most`, then is cut.
-
-    Example:
-        >>> print(wrapped("learning-rate-0.003/seed0", 14, 40))
-        learning-rate-
-        0.003/seed0
-    """
-    lines = [""]
-    for part in re.split(f"(?<=[{re.escape(SEPARATORS)}])", name):
-        if cell_len(lines[-1] + part) <= width or not lines[-1]:
-            lines[-1] += part
-        else:
-            lines.append(part)
-    return "\n".join(piece for line in lines for piece in (chop_cells(line, most) if line else []))

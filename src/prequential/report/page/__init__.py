@@ -1,6 +1,5 @@
 """One page that tells of many runs: a file that opens in any browser, without a server and without the internet."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from prequential.errors import PreqError
@@ -8,18 +7,15 @@ from prequential.files import write_atomically, writing
 from prequential.report.comparison import compare
 from prequential.report.page.build import page_of
 from prequential.report.picture import require_place
-from prequential.report.runs import Needs, RunSet
-from prequential.report.seeds import slimmer
-from prequential.runs.record import Record
+from prequential.report.runs import Needs, RunSet, Sources
+from prequential.report.seeds import slim
 
 __all__ = ["page_of", "write_report"]
 
 SUFFIXES = (".html", ".htm")
 
 
-def write_report(
-    runs: Record | str | Path | Iterable[Record | str | Path], path: str | Path, *, prefix: bool = False
-) -> Path:
+def write_report(runs: Sources, path: str | Path, *, prefix: bool = False) -> Path:
     """Write one self-contained page about runs: comparison, interactive plots, settings, data and environment.
 
     Args:
@@ -36,7 +32,7 @@ def write_report(
     if path.suffix.lower() not in SUFFIXES:
         raise PreqError(f"a report is a page, got '{path.name}'; end the name in .html")
     require_place("report", path)
-    found = RunSet.find(runs, Needs(prefix=prefix), slimmer())
+    found = RunSet.find(runs, Needs(prefix=prefix), slim)
     found.warn()
     page = page_of(compare(found.records, prefix=prefix), found.notes)
     with writing(path):

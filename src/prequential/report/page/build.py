@@ -1,6 +1,7 @@
 """A comparison as the text of a page. The markup is in the templates beside the page's scripts and its style."""
 
 import base64
+import json
 import math
 import re
 import sys
@@ -15,7 +16,7 @@ from markupsafe import Markup, escape
 from numpy.typing import ArrayLike
 
 from prequential.measure.simple import SIMPLE_CODES
-from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of
+from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of, title_of
 from prequential.report.comparison import Comparison
 from prequential.report.names import printable
 from prequential.report.page.facts import class_bars, data_card, environments_beside, settings_beside
@@ -56,15 +57,13 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
     groups = [*comparison.entries, *comparison.uncoded]
     records = [record for group in groups for record in group.records]
     longest = max((r for entry in comparison.entries for r in entry.records), key=lambda r: len(r.nats))
-    settings = f"{counted(len(groups), 'setting')}, " if len(groups) < len(records) else ""
-    about = f"{counted(comparison.length, 'label')} of {comparison.num_classes:,} classes, coded one after the other"
     columns, curves = columns_of(comparison), curves_of(comparison)
     rows: list[Row] = [*comparison.entries, *code_rows_of(comparison), *comparison.uncoded]
     return templates.get_template("page.html").render(
         comparison=comparison,
         version=sys.modules["prequential"].__version__,  # an import would be an arrow upwards
-        heading=f"{comparison.data}: {settings}{counted(len(records), 'run')}",
-        about=f"{about} · best: {comparison.best.name}",
+        heading=title_of(comparison),
+        about=f"labels coded one after the other · best: {comparison.best.name}",
         headline=headline(comparison),
         sentences=[*comparison.sentences(), *map(sentence, notes)],
         columns=columns,
@@ -120,22 +119,23 @@ def curves_of(comparison: Comparison) -> Reduced:
 
 def data_of(comparison: Comparison, curves: Reduced) -> dict[str, Any]:
     """The data of the charts, as JSON can hold it."""
-    entries, num_runs = [], 0
-    for entry in comparison.entries:
-        numbers = list(range(num_runs, num_runs + len(entry.runs)))
-        entries.append({"name": entry.name, "runs": numbers, "names": entry.runs, "finite": math.isfinite(entry.nats)})
-        num_runs += len(entry.runs)
+    stops = np.cumsum([len(entry.runs) for entry in comparison.entries]).tolist()
+    entries = [
+        {"name": entry.name, "runs": list(range(stop - len(entry.runs), stop)), "names": entry.runs}
+        | {"finite": math.isfinite(entry.nats)}
+        for entry, stop in zip(comparison.entries, stops, strict=True)
+    ]
     return {
         "kept": packed(curves.kept),
         "curves": [packed(totals) for totals in curves.totals],
         "entries": entries,
         "codes": [
-            {"name": SIMPLE_CODES[name].title, "curve": num_runs + number}
-            for number, name in enumerate(comparison.simple)
+            {"name": SIMPLE_CODES[name].title, "curve": number}
+            for number, name in enumerate(comparison.simple, start=stops[-1])
         ],
         "linear": comparison.best.records[0].seeds["order_seed"] is None,  # a stream: late labels count as much
         "colours": COLOURS,
-        "dashes": dashes(DASHES),
+        "dashes": [[LINE_WIDTH * size for size in each] for each in DASHES],
     }
 
 
@@ -149,16 +149,6 @@ def packed(values: ArrayLike) -> str:
     return base64.b64encode(np.asarray(values, "<f8").tobytes()).decode()
 
 
-def dashes(styles: Sequence[str | tuple[int, tuple[float, ...]]]) -> list[list[float]]:
-    """Dashes as a canvas wants them, in pixels.
-
-    Example:
-        >>> dashes(["solid", (0, (5, 1.5))])
-        [[], [10, 3.0]]
-    """
-    return [[] if isinstance(style, str) else [LINE_WIDTH * size for size in style[1]] for style in styles]
-
-
 def _row(row: Row, columns: Sequence[Column[Any]]) -> dict[str, Any]:
     """A row of the comparison: its name, its runs, and for each cell the value to sort by and the text."""
     return {
@@ -170,9 +160,7 @@ def _row(row: Row, columns: Sequence[Column[Any]]) -> dict[str, Any]:
 
 
 def _sort_key(value: float | None) -> str:
-    if value is None or math.isnan(value):
-        return ""
-    return ("Infinity" if value > 0 else "-Infinity") if math.isinf(value) else f"{value:.17g}"
+    return "" if value is None or math.isnan(value) else json.dumps(value)
 
 
 def _precision(curves: Reduced) -> str:

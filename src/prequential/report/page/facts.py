@@ -12,7 +12,7 @@ import numpy as np
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.comparison import Comparison
 from prequential.report.seeds import SeedGroup, decided
-from prequential.report.text import NOTHING, counted, number
+from prequential.report.text import NOTHING, counted, listed, number
 from prequential.runs.record import Record
 
 MOST_BARS = 20
@@ -48,9 +48,7 @@ class Beside:
     def occurring(self) -> dict[str, str]:
         """For each name the values that occur, a few of them."""
         values = {name: sorted({facts.get(name, NOTHING) for facts in self.facts}) for name in self.names}
-        return {
-            name: ", ".join(texts[:MOST_VALUES]) + ", …" * (len(texts) > MOST_VALUES) for name, texts in values.items()
-        }
+        return {name: listed(texts, MOST_VALUES) for name, texts in values.items()}
 
 
 def flat(facts: dict[str, Any], above: str = "") -> dict[str, str]:

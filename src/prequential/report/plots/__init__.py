@@ -69,7 +69,11 @@ def plot(
     require_picture_path(path)
     wanted = [runs] if isinstance(runs, Record | str | Path) else list(runs)
     if kind == "pareto":
-        return _plot_front(wanted, path, heldout=heldout)
+        if any(isinstance(run, Record) and run.path is None for run in wanted):
+            raise PreqError("pareto draws runs from their directories, got a record that was not saved; save it first")
+        front = Front.find(wanted, heldout=heldout)
+        front.runs.warn()
+        return plot_pareto(front, path, heldout=heldout)
     if kind == "regret" and (isinstance(reference, Record) or (reference is not None and Path(reference).is_dir())):
         wanted.append(reference)
     found = RunSet.find(wanted, Needs(code=True, finite=True, prefix=prefix))
@@ -79,19 +83,3 @@ def plot(
     groups = found.groups(each_seed=each_seed, as_long=True)
     OF_GROUPS[kind](sorted(groups, key=lambda group: group.codelength), path, options)
     return path
-
-
-def _plot_front(runs: Sequence[Record | str | Path], path: Path, *, heldout: bool) -> Path:
-    if any(isinstance(run, Record) and run.path is None for run in runs):
-        raise PreqError("pareto draws runs from their directories, got a record that was not saved; save it first")
-    front = Front.find(runs, heldout=heldout)
-    front.runs.warn(stacklevel=4)
-    return plot_pareto(front, path, heldout=heldout)
-
-
-def plot_curve(record: Record, path: str | Path) -> Path:
-    """Draw next-step loss and codelength of one run against the position and save them as PNG, SVG or PDF."""
-    require_picture_path(Path(path))
-    if not record.prequential or not len(record.nats):
-        raise PreqError(f"there is no curve to draw: {record.method['name']} coded {len(record.nats)} labels")
-    return plot("curve", record, path)

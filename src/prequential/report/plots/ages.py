@@ -7,6 +7,7 @@ first time is new; every later time is a replay.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,13 +37,12 @@ class Ages:
 
     edges: NDArray[np.int64]
     """Bin i holds the ages from edges[i] to edges[i + 1] − 1."""
-    counts: NDArray[np.int64]
-    """Replays in each bin, of those that were read."""
+    counts: NDArray[Any]
+    """Replays in each bin, of those that were read; or as many as a law expects."""
     share: float
     """The part of the sequence over which replays were read; 1 for all of it."""
     dots: NDArray[np.int64]
-    """Rows of (labels revealed, position replayed): every `dot_step`-th of the replays that were read."""
-    dot_step: int
+    """Rows of (labels revealed, position replayed): every so many-th of the replays that were read."""
 
     @property
     def density(self) -> NDArray[np.float64]:
@@ -118,8 +118,7 @@ def _tally(edges: NDArray[np.int64], replays: Iterator[tuple[Indices, Indices]],
         passed += len(positions)
         while len(dots) > 3 * MOST_DOTS:
             dots, step = dots[::3], 3 * step
-    rest = len(dots) // MOST_DOTS | 1
-    return Ages(edges, counts, share, dots[::rest], step * rest)
+    return Ages(edges, counts, share, dots[:: len(dots) // MOST_DOTS | 1])
 
 
 def _count_pieces(method: MiniBatches, length: int, seed: int, edges: NDArray[np.int64]) -> Ages:

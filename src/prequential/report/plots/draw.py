@@ -10,7 +10,7 @@ import numpy as np
 
 from prequential.conditioning import difference
 from prequential.errors import PreqError, require_count, unknown_name
-from prequential.report.picture import COLOURS, DASHES, FAINT, GREY, INK, literal, spread
+from prequential.report.picture import COLOURS, DASHES, FAINT, GREY, INK, finish, literal, spread
 from prequential.report.plots.lines import Curve, Line
 from prequential.report.seeds import SeedGroup
 from prequential.report.text import counted, sentence
@@ -34,6 +34,8 @@ MOST_NAMES = 3
 LABEL_SIZE = 8
 CHARACTERS_PER_INCH = 17
 """Of a note, with some room."""
+LEVEL = {"color": FAINT, "linewidth": 0.8, "zorder": 1}
+"""How a value is drawn that lines are compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +67,23 @@ class Options:
             if getattr(self, name) not in (None, False) and kind not in kinds:
                 raise PreqError(f"{kind} has no use for --{name.replace('_', '-')}; leave it out")
 
-    def scale(self, record: Record) -> str:
-        """How positions are spaced in a picture of this run."""
-        return self.axis or ("log" if record.seeds["order_seed"] is not None else "linear")
+    def along(self, groups: Sequence[SeedGroup]) -> "Along":
+        """The positions that a picture of these runs shows."""
+        scale = self.axis or ("log" if groups[0].first.seeds["order_seed"] is not None else "linear")
+        return Along(max(len(group.first.nats) for group in groups), scale)
+
+
+@dataclass(frozen=True)
+class Along:
+    """The positions of a picture: how many, and how they are spaced, "log" or "linear"."""
+
+    length: int
+    scale: str
+
+    @property
+    def start(self) -> int:
+        """Where the axis begins: a logarithmic one leaves out the first ten labels of a long sequence."""
+        return 0 if self.scale == "linear" else 10 if self.length >= 1000 else 1
 
 
 def style(rank: int, number: int) -> dict[str, Any]:
@@ -75,7 +91,7 @@ def style(rank: int, number: int) -> dict[str, Any]:
     if number > MOST_TOLD_APART and rank >= HIGHLIGHTED:
         faint = min(0.6, max(0.15, 30 / number))  # a cloud of many lines keeps its shades
         return {"color": FAINT, "linestyle": "solid", "linewidth": 0.6, "alpha": faint, "zorder": 1.5}
-    return {"color": COLOURS[rank], "linestyle": DASHES[rank], "linewidth": 1.5, "zorder": 3 - rank / 100}
+    return {"color": COLOURS[rank], "linestyle": (0, DASHES[rank] or None), "linewidth": 1.5, "zorder": 3 - rank / 100}
 
 
 def num_told_apart(number: int) -> int:
@@ -83,8 +99,15 @@ def num_told_apart(number: int) -> int:
     return number if number <= MOST_TOLD_APART else HIGHLIGHTED
 
 
-def draw_lines(axes: Any, lines: Sequence[Line], *, steps: bool = False) -> None:
-    """Draw lines, the best first; bands are one standard error to each side."""
+def draw_lines(
+    axes: Any, lines: Sequence[Line], along: Along, limits: tuple[float, float], *, steps: bool = False, **named: Any
+) -> None:
+    """Draw lines along the sequence, the best first; bands are one standard error to each side.
+
+    Args:
+        limits: the lowest and the highest value to show.
+        named: what the axes are called, as `finish` wants it.
+    """
     for rank, line in enumerate(lines):
         drawn = style(rank, len(lines))
         finite = np.where(np.isfinite(line.y), line.y, np.nan)
@@ -92,22 +115,24 @@ def draw_lines(axes: Any, lines: Sequence[Line], *, steps: bool = False) -> None
         if line.band is not None and rank < num_told_apart(len(lines)):
             low, high = finite - line.band, finite + line.band
             axes.fill_between(line.x, low, high, color=drawn["color"], alpha=0.18, linewidth=0, zorder=1.4)
+    axes.set(xlim=(along.start, max(along.length, along.start + 1)), ylim=limits)
+    finish(axes, scale=along.scale, **named)
 
 
 def name_lines(figure: Any, axes: Any, lines: Sequence[Line], texts: Sequence[str]) -> None:
     """The texts right of the axes, each joined to the end of its line, and how many others there are."""
     shown = num_told_apart(len(lines))
     ends = [float(_finite(line.y)[-1]) for line in lines]
-    named = list(zip(ends[:shown], texts, COLOURS, DASHES, [INK] * shown, strict=False))
+    named = list(zip(ends[:shown], texts, [INK] * shown, strict=False))
     if others := ends[shown:]:
-        named.append((float(np.median(others)), counted(len(others), "other run"), FAINT, "solid", GREY))
+        named.append((float(np.median(others)), counted(len(others), "other run"), GREY))
     figure.get_layout_engine().execute(figure)  # only now heights are known
     gap = LABEL_SIZE * 1.35 * figure.dpi / 72 / axes.get_window_extent().height
     scaled = axes.yaxis.get_transform().transform([height for height, *_ in named])
     starts = [float(np.clip(axes.transLimits.transform((0, height))[1], 0, 1)) for height in scaled]
     inside = {"transform": axes.transAxes}
-    for start, stop, (_, text, colour, dashes, ink) in zip(starts, spread(starts, gap, 1.0), named, strict=True):
-        look = {"color": colour, "linestyle": dashes, "linewidth": 1.1, "clip_on": False}
+    for rank, (start, stop, (_, text, ink)) in enumerate(zip(starts, spread(starts, gap, 1.0), named, strict=True)):
+        look = style(rank, len(lines)) | {"linewidth": 1.1, "alpha": 1, "clip_on": False}
         axes.plot([1.005, 1.03, 1.075], [start, stop, stop], **inside, **look)
         axes.text(1.085, stop, literal(text), **inside, va="center", fontsize=LABEL_SIZE, color=ink)
 
@@ -118,22 +143,20 @@ def _finite(values: Curve) -> Curve:
     return finite if len(finite) else np.zeros(1)
 
 
-def limits(lines: Sequence[Line]) -> tuple[float, float, int]:
-    """Lowest and highest value to show, and how many lines end above that.
+def limits(lines: Sequence[Line], level: float = 0.0, least: float = 1.0) -> tuple[float, float]:
+    """Lowest and highest value to show, `level` among them, and so far apart that rounding is not blown up.
 
     Where there are many lines, those in colour and three quarters of the others fit; a few runs that went wrong do
     not press the rest together.
     """
     shown = num_told_apart(len(lines))
     bands = [0.0 if line.band is None else line.band for line in lines]
-    tops = np.array([_finite(line.y + band).max() for line, band in zip(lines, bands, strict=True)])
-    low = float(min(_finite(line.y - band).min() for line, band in zip(lines, bands, strict=True)))
-    top = float(tops[:shown].max())
-    if len(lines) > shown:
-        top = max(top, float(np.quantile(tops[shown:], 0.75)))
-    margin = max(0.04 * (top - low), (1 - (top - low)) / 2)  # at least one nat, that rounding is not blown up
-    ends = np.array([_finite(line.y)[-1] for line in lines])
-    return low - margin, top + margin, int((ends > top + margin).sum())
+    tops = [float(_finite(line.y + band).max()) for line, band in zip(lines, bands, strict=True)]
+    lows = [float(_finite(line.y - band).min()) for line, band in zip(lines, bands, strict=True)]
+    others = [float(np.quantile(tops[shown:], 0.75))] if tops[shown:] else []
+    low, top = min(*lows, level), max(*tops[:shown], *others, level)
+    margin = max(0.04 * (top - low), (least - (top - low)) / 2)
+    return low - margin, top + margin
 
 
 def frame(figure: Any, groups: Sequence[SeedGroup], options: Options, about: str, *remarks: str) -> None:

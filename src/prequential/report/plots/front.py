@@ -6,18 +6,20 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from prequential.conditioning import difference
 from prequential.errors import PreqError
 from prequential.measure.comparable import fingerprints_of, require_same_data, sequence_of
 from prequential.measure.fronts import pareto_front
 from prequential.methods import METHODS
 from prequential.report.names import settings_of_run
-from prequential.report.picture import FAINT, INK, METHOD_STYLES, literal, mark, number_axis, picture, plain_number
+from prequential.report.picture import COLOURS, FAINT, INK, MARKS, literal, mark, number_axis, picture, plain_number
 from prequential.report.plots.draw import note
-from prequential.report.runs import Needs, RunSet, Source
+from prequential.report.runs import Needs, RunSet, Sources
 from prequential.report.seeds import Run
-from prequential.report.table import Column, values_of
-from prequential.report.text import counted
+from prequential.report.text import counted, listed
 
 MOST_NAMES = 12
 """Up to so many dots have their names beside them."""
@@ -41,7 +43,7 @@ class Front:
     runs: RunSet
 
     @classmethod
-    def find(cls, runs: Source | Iterable[Source], *, heldout: bool = False) -> "Front":
+    def find(cls, runs: Sources, *, heldout: bool = False) -> "Front":
         """The runs that can be shown together (see `RunSet.find`).
 
         Those that are not finished or diverged are left out, and those without FLOPs, or with nothing to show: neither
@@ -74,27 +76,22 @@ class Front:
     def values(self) -> list[dict[str, Any]]:
         """A row of plain values for each run, the cheapest first: what JSON holds."""
         code, heldout = ({run.name for run in self.best(heldout=which)} for which in (False, True))
-        columns: list[Column[Run]] = [
-            Column("", "flops", lambda run: place(run, heldout=False)[0]),
-            Column("", "codelength_nats", lambda run: place(run, heldout=False)[1]),
-            Column("", "on_front", lambda run: run.name in code),
-            Column("", "heldout_flops", lambda run: place(run, heldout=True)[0]),
-            Column("", "heldout_error", lambda run: place(run, heldout=True)[1]),
-            Column("", "on_heldout_front", lambda run: run.name in heldout),
-            Column("", "method", lambda run: run.record.method["name"]),
-            Column("", "model", lambda run: run.record.model["name"]),
-            Column("", "directory", lambda run: str(run.record.path)),
-            Column("", "settings", lambda run: settings_of_run(run.record)),
-        ]
-        order = sorted(self.runs.runs, key=lambda run: (place(run, heldout=False)[0], str(run.record.path)))
-        return values_of(columns, order)
+
+        def row(run: Run) -> dict[str, Any]:
+            (flops, nats), (heldout_flops, error) = (place(run, heldout=which) for which in (False, True))
+            record, name = run.record, run.name
+            names = {"method": record.method["name"], "model": record.model["name"], "directory": str(record.path)}
+            code_facts = {"flops": flops, "codelength_nats": nats, "on_front": name in code}
+            held = {"heldout_flops": heldout_flops, "heldout_error": error, "on_heldout_front": name in heldout}
+            return code_facts | held | names | {"settings": settings_of_run(record)}
+
+        return sorted(map(row, self.runs.runs), key=lambda row: (row["flops"], row["directory"]))
 
 
 def front_of(runs: Sequence[Run], *, heldout: bool) -> list[Run]:
     """Those that no other beats in both FLOPs and codelength (or held-out error), the cheapest first."""
     shown = shown_of(runs, heldout=heldout)
-    costs, values = zip(*places_of(shown, heldout=heldout), strict=True) if shown else ((), ())
-    return [shown[index] for index in pareto_front(costs, values)]
+    return [shown[index] for index in pareto_front(*places_of(shown, heldout=heldout).T)]
 
 
 def shown_of(runs: Sequence[Run], *, heldout: bool) -> list[Run]:
@@ -102,9 +99,9 @@ def shown_of(runs: Sequence[Run], *, heldout: bool) -> list[Run]:
     return [run for run in runs if place(run, heldout=heldout)[1] is not None]
 
 
-def places_of(runs: Sequence[Run], *, heldout: bool) -> list[tuple[float, float]]:
-    """FLOPs and codelength (or held-out error) of those that have one."""
-    return [(cost, value) for cost, value in (place(run, heldout=heldout) for run in runs) if value is not None]
+def places_of(runs: Sequence[Run], *, heldout: bool) -> NDArray[np.float64]:
+    """FLOPs and codelength (or held-out error) of runs that have one, a row for each."""
+    return np.array([place(run, heldout=heldout) for run in runs], np.float64).reshape(-1, 2)
 
 
 def plot_pareto(front: Front, path: str | Path, *, heldout: bool = False) -> Path:
@@ -118,14 +115,13 @@ def plot_pareto(front: Front, path: str | Path, *, heldout: bool = False) -> Pat
     if not panels:
         raise PreqError("there is nothing to draw: no run has a codelength or a held-out error")
     runs = front.runs.runs
-    models = sorted({run.record.model["name"] for run in runs})
-    names = ", ".join(models[:3]) + (", …" if len(models) > 3 else "")
+    models = listed(sorted({run.record.model["name"] for run in runs}))
     with picture(path, 5.4 * len(panels) + 0.6, 4.2) as figure:
         for number, which in enumerate(panels, start=1):
             _draw(figure.add_subplot(1, len(panels), number), runs, heldout=which)
         note(figure, literal(front.told))
         first = runs[0].record
-        figure.suptitle(literal(f"{first.data['name']} · {counted(first.length, 'label')} · {names}"), fontsize=11)
+        figure.suptitle(literal(f"{first.data['name']} · {counted(first.length, 'label')} · {models}"), fontsize=11)
     return path
 
 
@@ -134,10 +130,11 @@ def styles_of(methods: Iterable[str]) -> list[tuple[str, str]]:
 
     Example:
         >>> styles_of(["erm", "mine", "mi-rs"])
-        [('#009e73', 'v'), ('#cc79a7', 'P'), ('#0072b2', 'o')]
+        [('#e69f00', 'v'), ('#56b4e9', '<'), ('#0072b2', 'o')]
     """
-    known = dict(zip(METHODS, METHOD_STYLES, strict=False))
-    others = cycle(METHOD_STYLES[len(known) :] or METHOD_STYLES)
+    styles = list(zip(COLOURS, MARKS, strict=True))
+    known = dict(zip(METHODS, styles, strict=False))
+    others = cycle(styles[len(known) :] or styles)
     return [known.get(method) or next(others) for method in methods]
 
 
@@ -150,18 +147,16 @@ def _draw(axes: Any, runs: Sequence[Run], *, heldout: bool) -> None:
         axes.step(*_steps(shown, heldout), where="post", **broad, label="front of all")
     for (method, title), (colour, dot) in zip(methods.items(), styles_of(methods), strict=True):
         own = [run for run in shown if run.record.method["name"] == method]
-        dots = zip(*places_of(own, heldout=heldout), strict=True)
-        axes.scatter(*dots, s=22, color=colour, marker=dot, alpha=0.55, linewidths=0)
-        flops, values = _steps(own, heldout)
-        marked = slice(len(flops) - 1)  # the end is none of the front
-        style = {"color": colour, "marker": dot, "markersize": 5, "label": title}
-        axes.step(flops, values, where="post", **style, linewidth=1.6, markevery=marked)
+        axes.scatter(*places_of(own, heldout=heldout).T, s=22, color=colour, marker=dot, alpha=0.55, linewidths=0)
+        steps = _steps(own, heldout)
+        style = {"color": colour, "marker": dot, "markersize": 5, "linewidth": 1.6, "label": title}
+        axes.step(*steps, where="post", **style, markevery=slice(steps.shape[1] - 1))  # the end is none of the front
     if len(shown) <= MOST_NAMES:
         for run, place in zip(shown, places, strict=True):
             mark(axes, literal(run.name), place, (5, 5), fontsize=8, color=INK)
-    costs, reached = zip(*places, strict=True)
-    scale = "log" if min(reached) > 0 and max(reached) / min(reached) >= LOGARITHMIC_FROM else "linear"
-    axes.set(xscale="log" if min(costs) > 0 else "linear", yscale=scale)  # all labels coded uniformly cost nothing
+    cheapest, lowest = places.min(axis=0)
+    scale = "log" if lowest > 0 and places[:, 1].max() / lowest >= LOGARITHMIC_FROM else "linear"
+    axes.set(xscale="log" if cheapest > 0 else "linear", yscale=scale)  # all labels coded uniformly cost nothing
     axes.set_xlabel("FLOPs, with the closing stage" if heldout else "FLOPs")
     axes.set_ylabel("held-out error" if heldout else "codelength [nats]")
     number_axis(axes.yaxis, scale, text=(lambda share: f"{100 * share:g} %") if heldout else plain_number)
@@ -169,8 +164,8 @@ def _draw(axes: Any, runs: Sequence[Run], *, heldout: bool) -> None:
     axes.legend(frameon=False, fontsize=9, loc="best")
 
 
-def _steps(runs: Sequence[Run], heldout: bool) -> tuple[list[float], list[float]]:
+def _steps(runs: Sequence[Run], heldout: bool) -> NDArray[np.float64]:
     """Where the best value for at most so many FLOPs changes, and at last the dearest run: the corners of steps."""
     front = places_of(front_of(runs, heldout=heldout), heldout=heldout)
-    dearest = max(cost for cost, _ in places_of(runs, heldout=heldout))
-    return [*(cost for cost, _ in front), dearest], [*(value for _, value in front), front[-1][1]]
+    dearest = places_of(runs, heldout=heldout)[:, 0].max()
+    return np.vstack([front, (dearest, front[-1, 1])]).T

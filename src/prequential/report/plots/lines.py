@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.errors import PreqError, unknown_name
+from prequential.errors import unknown_name
 from prequential.measure.comparable import require_comparable, total_difference
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.entries import mean_nats, standard_error
@@ -16,6 +17,7 @@ from prequential.report.seeds import Run, SeedGroup
 from prequential.runs.record import Record
 
 Curve = NDArray[np.float64]
+CurveOf = Callable[[Record], Curve]
 STEPS = 8
 """A rolling window moves by this part of its size."""
 PER_DECADE = 10
@@ -40,31 +42,22 @@ class Line:
         return float(self.y[-1])
 
 
-def mean_of(group: SeedGroup) -> Curve:
-    """The mean over the seeds of what each label cost."""
-    return mean_nats(group.loaded(), len(group.first.nats))
+def line_of(group: SeedGroup, curve: CurveOf, places: Curve | None = None, scale: str = "linear") -> Line:
+    """The mean of a curve over the seeds, at few points; they are read again for the band, one at a time.
+
+    Args:
+        places: where the values of the curve stand; default: one for each label, after it is coded.
+    """
+    mean = reduce(np.add, map(curve, group.loaded())) / len(group.members)
+    points = kept(mean, scale)
+    each = [curve(record)[points] for record in group.loaded()] if len(group.members) > 1 else []
+    x: Curve = (np.arange(1.0, len(mean) + 1) if places is None else places)[points]
+    return Line(group.name, x, mean[points], standard_error(np.stack(each)) if each else None)
 
 
-def cumulative_lines(groups: Iterable[SeedGroup], scale: str) -> list[Line]:
-    """The codelength after each label, in nats."""
-    return [_line(group, np.cumsum(mean_of(group)), lambda r: np.cumsum(r.nats), scale) for group in groups]
-
-
-def regret_lines(groups: Iterable[SeedGroup], base: Curve, scale: str) -> list[Line]:
+def regret_lines(groups: Iterable[SeedGroup], base: Curve | float, scale: str) -> list[Line]:
     """codelength − codelength of a reference after each label, in nats; `base` is what each label costs there."""
-    return [
-        _line(group, total_difference(mean_of(group), base), lambda r: total_difference(r.nats, base), scale)
-        for group in groups
-    ]
-
-
-def saved_lines(groups: Iterable[SeedGroup], scale: str) -> list[Line]:
-    """What the temperature saved up to each label: uncalibrated − calibrated, in nats."""
-
-    def mean(group: SeedGroup) -> Curve:
-        return sum(map(nats_saved, group.loaded()), np.zeros(len(group.first.nats))) / len(group.members)
-
-    return [_line(group, mean(group), nats_saved, scale) for group in groups]
+    return [line_of(group, lambda record: total_difference(record.nats, base), scale=scale) for group in groups]
 
 
 def nats_saved(record: Record) -> Curve:
@@ -72,31 +65,14 @@ def nats_saved(record: Record) -> Curve:
     return total_difference(record.uncalibrated_nats.astype(np.float64), record.nats)
 
 
-def _line(group: SeedGroup, mean: Curve, curve: Callable[[Record], Curve], scale: str) -> Line:
-    """The mean at few points; the seeds are read again for the band, one at a time."""
-    points = kept(mean, scale)
-    each = [curve(record)[points] for record in group.loaded()] if len(group.members) > 1 else []
-    return Line(group.name, places_of(points), mean[points], standard_error(np.stack(each)) if each else None)
-
-
-def places_of(points: NDArray[np.int64]) -> Curve:
-    """Labels coded so far, after the label at each of the positions."""
-    return points.astype(np.float64) + 1
-
-
-def smoothed_lines(
-    groups: Iterable[SeedGroup], values: Callable[[Record], Curve], scale: str, size: int | None
-) -> list[Line]:
+def smoothed_lines(groups: Iterable[SeedGroup], values: CurveOf, scale: str, size: int | None) -> list[Line]:
     """Means over windows of what each label has, for each setting the mean of its seeds."""
-    lines = []
-    for group in groups:
+
+    def line(group: SeedGroup) -> Line:
         spans = windows(len(group.first.nats), scale, size)
-        each = np.stack([spans.means(values(record)) for record in group.loaded()])
-        mean = each.mean(axis=0)
-        points = kept(mean)
-        band = standard_error(each[:, points]) if len(each) > 1 else None
-        lines.append(Line(group.name, spans.centres[points], mean[points], band))
-    return lines
+        return line_of(group, lambda record: spans.means(values(record)), spans.centres)
+
+    return list(map(line, groups))
 
 
 @dataclass(frozen=True)
@@ -124,47 +100,28 @@ class Windows:
             return np.asarray((total[self.stops] - total[self.starts]) / self.sizes)
 
 
-def growing_windows(length: int) -> Windows:
-    """Windows next to each other that grow with the position, as a logarithmic axis wants them.
+def windows(length: int, scale: str, size: int | None = None) -> Windows:
+    """Rolling windows of a size, each an eighth of it further on; the last one ends at the end.
 
-    They cover the sequence once: sizes times means add up to the codelength.
+    Without a size, on a logarithmic axis: windows next to each other that grow with the position. They cover the
+    sequence once: sizes times means add up to the codelength. On a linear one: a fiftieth of the sequence; of a short
+    one that would be few labels, there it is up to an eighth, at most 200.
 
-    Example:
-        >>> growing_windows(20).starts.tolist()
-        [0, 8, 10, 13, 16]
-    """
-    num = max(round(PER_DECADE * np.log10(max(length / FIRST_WINDOW, 1))), 1)
-    edges = np.rint(np.geomspace(min(FIRST_WINDOW, length), length, num + 1)).astype(np.int64)
-    edges = np.unique(np.concatenate([[0], edges]))
-    return Windows(edges[:-1], edges[1:], "mean over windows that grow with the position")
-
-
-def rolling_windows(length: int, size: int) -> Windows:
-    """Windows of one size, each an eighth of it further on; the last one ends at the end.
-
-    Where the size is a multiple of eight, every eighth of them lie next to each other: their sums add up to the
+    Where the size is a multiple of eight, every eighth of the windows lie next to each other: their sums add up to the
     codelength of what they cover.
 
     Example:
-        >>> rolling_windows(20, 8).starts.tolist()
-        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
-    """
-    size = min(size, length)
-    step = max(size // STEPS, 1)
-    starts = np.unique(np.append(np.arange(0, length - size + 1, step), length - size))
-    return Windows(starts, starts + size, f"rolling mean of {size:,} labels")
-
-
-def windows(length: int, scale: str, size: int | None) -> Windows:
-    """Rolling windows of the given size; without one, growing windows or a fiftieth of the sequence.
-
-    Of a short sequence that would be few labels: there it is up to an eighth, at most 200.
+        >>> windows(20, "log").starts.tolist(), windows(20, "linear", 8).starts.tolist()
+        ([0, 8, 10, 13, 16], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
     """
     if size is None and scale == "log":
-        return growing_windows(length)
-    if size is None:
-        size = max(length // 50, min(length // 8, 200), STEPS) // STEPS * STEPS
-    return rolling_windows(length, size)
+        num = max(round(PER_DECADE * np.log10(max(length / FIRST_WINDOW, 1))), 1)
+        edges = np.rint(np.geomspace(min(FIRST_WINDOW, length), length, num + 1)).astype(np.int64)
+        edges = np.unique(np.append(0, edges))
+        return Windows(edges[:-1], edges[1:], "mean over windows that grow with the position")
+    size = min(size or max(length // 50, min(length // 8, 200), STEPS) // STEPS * STEPS, length)
+    starts = np.unique(np.append(np.arange(0, length - size + 1, max(size // STEPS, 1)), length - size))
+    return Windows(starts, starts + size, f"rolling mean of {size:,} labels")
 
 
 @dataclass(frozen=True)
@@ -190,23 +147,21 @@ def find_reference(wanted: Record | str | Path | None, groups: Sequence[SeedGrou
         for record in each.records:
             require_comparable(record, (group or groups[0]).first)
     if group is not None:
-        return Reference(group.name, mean_of(group), group)
+        return Reference(group.name, mean_nats(group.loaded(), len(group.first.nats)), group)
     if wanted not in SIMPLE_CODES:
-        if isinstance(wanted, Record):
-            raise PreqError("the reference is none of the records to draw; give it among them")
         raise unknown_name("reference", str(wanted), [*(each.name for each in groups), *SIMPLE_CODES])
     code, record = SIMPLE_CODES[str(wanted)], next(groups[0].loaded())
     return Reference(f"the {code.phrase}", code.nats(record.labels, record.num_classes), None)
 
 
 def _line_of(wanted: Record | str | Path, groups: Sequence[SeedGroup]) -> SeedGroup | None:
-    by_place = (group for group in groups if any(_is(run, wanted) for run in group.members))
+    """The line of a run, by where it is, else by a name."""
+    path = wanted.path if isinstance(wanted, Record) else Path(wanted)
+    place = None if path is None else path.resolve()
+
+    def is_there(run: Run) -> bool:
+        return run.source is wanted or (run.record.path is not None and run.record.path.resolve() == place)
+
+    by_place = (group for group in groups if any(map(is_there, group.members)))
     by_name = (group for group in groups if wanted in (group.name, *group.runs))
     return next(by_place, None) or next(by_name, None)
-
-
-def _is(run: Run, wanted: Record | str | Path) -> bool:
-    path = run.record.path
-    if isinstance(wanted, Record):
-        return run.source is wanted or (wanted.path is not None and path == wanted.path)
-    return path is not None and path.resolve() == Path(wanted).resolve()

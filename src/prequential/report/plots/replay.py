@@ -2,12 +2,11 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prequential.catalogue import short_names
 from prequential.errors import PreqError, PreqWarning
@@ -18,7 +17,7 @@ from prequential.report.plots.ages import NUM_PIECES, Ages, count_ages, expected
 from prequential.report.plots.draw import Options, legend, note
 from prequential.report.seeds import SeedGroup
 from prequential.report.text import listed
-from prequential.settings import settings_of
+from prequential.runs.record import Record
 
 MOST_PLANS = 5
 MOST_DOT_PANELS = 3
@@ -32,8 +31,8 @@ class Replayed:
     method: Method
     length: int
     ages: Ages
-    law: NDArray[np.float64] | None
-    """The density that the method's own law gives."""
+    law: Ages | None
+    """Those that the method's own law expects."""
 
 
 def plot_replay(groups: Sequence[SeedGroup], path: Path, options: Options) -> None:
@@ -56,16 +55,15 @@ def plot_replay(groups: Sequence[SeedGroup], path: Path, options: Options) -> No
 
 def replayed(groups: Sequence[SeedGroup]) -> list[Replayed]:
     """The plans of the runs, each once; the best runs' where there are many."""
-    plans: dict[tuple[str, int, int], Method] = {}
+    plans: dict[tuple[str, int, int], tuple[SeedGroup, Method]] = {}
     unknown: dict[str, PreqError] = {}
     for group in groups:
         record = group.first
         try:
             method = method_from_settings(record.method)
+            plans.setdefault((repr(method), record.length, record.seeds["plan_seed"]), (group, method))
         except PreqError as error:
             unknown.setdefault(group.name, error)
-            continue
-        plans.setdefault((repr(method), record.length, record.seeds["plan_seed"]), method)
     if unknown and not plans:
         raise next(iter(unknown.values()))
     if unknown:
@@ -74,15 +72,14 @@ def replayed(groups: Sequence[SeedGroup]) -> list[Replayed]:
     if len(plans) > MOST_PLANS:
         text = f"{len(plans):,} different plans; those of the {MOST_PLANS} shortest codes are drawn"
         warnings.warn(text, PreqWarning, stacklevel=4)
-    chosen = list(plans.items())[:MOST_PLANS]
-    names = [describe(method) for _, method in chosen]
+    chosen = list(plans.values())[:MOST_PLANS]
+    titles = [describe(group.first) for group, _ in chosen]
     found = []
-    for name, ((_, length, seed), method) in zip(names, chosen, strict=True):
-        ages = count_ages(method, length, seed)
-        law = expected_ages(method, length, ages.edges)
-        density = None if law is None else law / np.diff(ages.edges) / law.sum()
-        full = name if names.count(name) == 1 else f"{name}\n{length:,} labels, plan seed {seed}"
-        found.append(Replayed(full, method, length, ages, density))
+    for title, (group, method) in zip(titles, chosen, strict=True):
+        record, name = group.first, title if titles.count(title) == 1 else f"{title}\n{literal(group.name)}"
+        ages = count_ages(method, record.length, record.seeds["plan_seed"])
+        law = expected_ages(method, record.length, ages.edges)
+        found.append(Replayed(name, method, record.length, ages, None if law is None else replace(ages, counts=law)))
     if not any(plan.ages.counts.any() for plan in found):
         raise PreqError(
             f"there is nothing to draw: over {found[0].length:,} labels {found[0].method.name} replays none"
@@ -90,23 +87,10 @@ def replayed(groups: Sequence[SeedGroup]) -> list[Replayed]:
     return found
 
 
-def describe(method: Method) -> str:
-    """What decides about replay: how often the past is read, and below it what is special about this plan.
-
-    Example:
-        >>> from prequential.methods import ReplayBuffer, ReplayStreams
-        >>> describe(ReplayStreams(num_streams=25)), describe(ReplayBuffer(capacity=500))
-        ('MI/RS, 25 streams\\nage law uniform', 'MI/RB, 8 replays\\ncapacity 500')
-    """
-    settings, fields = settings_of(method), getattr(method, "__dataclass_fields__", {})
-    counts = [f"{settings[name]:,} {short}" for name, short in short_names().items() if name in settings][:1]
-    special = []
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            special += [f"{name.replace('_', ' ')} {' '.join(map(str, value.values()))}"]
-        elif name not in ("name", *short_names()) and name in fields and value != fields[name].default:
-            special += [f"{name.replace('_', ' ')} {value:,}" if isinstance(value, int) else f"{name} {value}"]
-    return "\n".join(filter(None, [", ".join([method.title, *counts]), ", ".join(special)]))
+def describe(record: Record) -> str:
+    """What decides about replay: the method, and how often it reads the past, such as "MI/RS, 25 streams"."""
+    counts = [f"{record.method[name]:,} {short}" for name, short in short_names().items() if name in record.method]
+    return ", ".join([record.title, *counts[:1]])
 
 
 def sampled(plans: Sequence[Replayed]) -> str:
@@ -115,7 +99,8 @@ def sampled(plans: Sequence[Replayed]) -> str:
     counted = "All replays are counted"
     if share < 1:
         counted = f"Replays are counted over {100 * share:.2g} % of the sequence, in {NUM_PIECES} equally spaced pieces"
-    return counted + (", a few of them are drawn as dots." if max(plan.ages.dot_step for plan in plans) > 1 else ".")
+    is_thinned = any(len(plan.ages.dots) < plan.ages.counts.sum() for plan in plans)
+    return counted + (", a few of them are drawn as dots." if is_thinned else ".")
 
 
 def _draw_dots(axes: Any, plan: Replayed, rank: int) -> None:
@@ -130,12 +115,12 @@ def _draw_ages(axes: Any, plans: Sequence[Replayed]) -> None:
     for rank, plan in enumerate(plans):
         middle = np.sqrt(plan.ages.edges[:-1] * (plan.ages.edges[1:] - 1.0))
         density = np.where(plan.ages.counts > 0, plan.ages.density, np.nan)
-        marked = {"color": COLOURS[rank], "marker": MARKS[rank], "markersize": 4, "markeredgewidth": 0}
-        joined = DASHES[rank] if plan.law is None else "none"
-        axes.plot(middle, density, **marked, linestyle=joined, linewidth=1, label=plan.name)
+        joined = (0, DASHES[rank] or None)
+        look = {"color": COLOURS[rank], "marker": MARKS[rank], "markersize": 4, "markeredgewidth": 0, "linewidth": 1}
+        axes.plot(middle, density, **look, linestyle="none" if plan.law else joined, label=plan.name)
         if plan.law is not None:
-            law = np.where(plan.law > 0, plan.law, np.nan)
-            axes.plot(middle, law, color=COLOURS[rank], linestyle=DASHES[rank], linewidth=1.2, label="its law")
+            law = np.where(plan.law.counts > 0, plan.law.density, np.nan)
+            axes.plot(middle, law, color=COLOURS[rank], linestyle=joined, linewidth=1.2, label="its law")
     axes.set(xscale="log", yscale="log")
     axes.set_ylim(min(plan.ages.density[plan.ages.counts > 0].min(initial=1) for plan in plans) / 2, None)
     finish(axes, x="age [examples]", y="share of replays per age", scale="log", y_scale="log")

@@ -11,17 +11,9 @@ import numpy as np
 
 from prequential.measure.comparable import require_same_sequence
 from prequential.reference import published
-from prequential.report.picture import FAINT, INK, POSITION, finish, literal, mark, picture, position_axis
-from prequential.report.plots.draw import Options, draw_lines, frame, limits, name_lines, num_told_apart
-from prequential.report.plots.lines import (
-    Curve,
-    Line,
-    cumulative_lines,
-    find_reference,
-    regret_lines,
-    smoothed_lines,
-    windows,
-)
+from prequential.report.picture import INK, literal, mark, picture
+from prequential.report.plots.draw import LEVEL, Along, Options, draw_lines, frame, limits, name_lines, num_told_apart
+from prequential.report.plots.lines import CurveOf, Line, find_reference, regret_lines, smoothed_lines, windows
 from prequential.report.seeds import SeedGroup
 from prequential.report.text import number, signed
 from prequential.runs.record import Record
@@ -37,7 +29,7 @@ class Smoothed:
     axis: str
     form: str
     """How a value is written behind the name of its line."""
-    values: Callable[[Record], Curve]
+    values: CurveOf
     """What each label has of it."""
     guess: tuple[str, Callable[[int], float]]
     """What guessing is called, and what it reaches with so many classes."""
@@ -54,7 +46,6 @@ ERROR = Smoothed(
 
 def plot_smoothed(what: Smoothed, groups: Groups, path: Path, options: Options) -> None:
     """A smoothed quantity along the sequence, on logarithmic axes unless the order is that of a stream."""
-    _require_one_sequence(groups)
     with picture(path, 6.4, 3.7) as figure:
         axes = figure.subplots()
         lines, spans = _draw_smoothed(axes, what, groups, options)
@@ -64,12 +55,11 @@ def plot_smoothed(what: Smoothed, groups: Groups, path: Path, options: Options) 
 
 def plot_curves(groups: Groups, path: Path, options: Options) -> None:
     """Left the smoothed next-step loss, right the codelength, with the uniform code and the paper's figure."""
-    _require_one_sequence(groups)
-    scale = options.scale(groups[0].first)
-    lines = cumulative_lines(groups, scale)
+    along = options.along(groups)
+    lines = regret_lines(groups, 0.0, along.scale)
     texts = [f"{line.name}  {f'{line.end:,.0f} nats' if math.isfinite(line.end) else 'diverged'}" for line in lines]
     with _beside_the_loss(groups, path, options, lines, texts) as axes:
-        _draw_codelength(axes, groups, lines, scale)
+        _draw_codelength(axes, groups[0].first, lines, along)
 
 
 def plot_regret(groups: Groups, path: Path, options: Options) -> None:
@@ -78,22 +68,20 @@ def plot_regret(groups: Groups, path: Path, options: Options) -> None:
     own = reference.group
     if own is not None and own not in groups[: num_told_apart(len(groups))]:
         groups = [own, *(group for group in groups if group is not own)]
-    scale = options.scale(groups[0].first)
-    lines = regret_lines(groups, reference.nats, scale)
+    along = options.along(groups)
+    lines = regret_lines(groups, reference.nats, along.scale)
     texts = [
         f"{line.name} (reference)" if line.name == reference.name else f"{line.name}  {signed(line.end)} nats"
         for line in lines
     ]
     given = "They take the mean of the reference as given; its own band is the one around 0"
     remark = given if own is not None and len(own.members) > 1 else ""
-    low, high, above = limits(lines)
+    low, high = limits(lines)
+    above = sum(line.end > high for line in lines)
     outside = f"{above:,} of {len(lines):,} end above the picture" if above else ""
     with _beside_the_loss(groups, path, options, lines, texts, remark, outside) as axes:
-        axes.axhline(0, color=FAINT, linewidth=0.8, zorder=1)
-        draw_lines(axes, lines)
-        position_axis(axes, len(reference.nats), scale)
-        axes.set_ylim(low, high)
-        finish(axes, x=POSITION, y=f"codelength relative to\n{literal(reference.name)} [nats]", scale=scale)
+        axes.axhline(0, **LEVEL)
+        draw_lines(axes, lines, along, (low, high), y=f"codelength relative to\n{literal(reference.name)} [nats]")
 
 
 @contextmanager
@@ -109,27 +97,19 @@ def _beside_the_loss(
         name_lines(figure, right, lines, texts)
 
 
-def _require_one_sequence(groups: Groups) -> None:
-    for group in groups:
-        require_same_sequence(group.first, groups[0].first)
-
-
 def _draw_smoothed(axes: Any, what: Smoothed, groups: Groups, options: Options) -> tuple[list[Line], str]:
     """Draw smoothed lines, with the name and the value of a guess; gives them, and how they were smoothed."""
-    scale = options.scale(groups[0].first)
-    lines = smoothed_lines(groups, what.values, scale, options.window)
-    length = max(len(group.first.nats) for group in groups)
+    for group in groups:
+        require_same_sequence(group.first, groups[0].first)
+    along = options.along(groups)
+    lines = smoothed_lines(groups, what.values, along.scale, options.window)
     name, guess = what.guess[0], what.guess[1](groups[0].first.num_classes)
-    axes.axhline(guess, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)
-    draw_lines(axes, lines)
-    position_axis(axes, length, scale)
-    axes.set_yscale(scale)
-    low, high = _limits(lines, guess, scale)
-    axes.set_ylim(low, high)
+    low, high = _limits(lines, guess, along.scale)
+    axes.axhline(guess, **LEVEL, linestyle=":")
+    draw_lines(axes, lines, along, (low, high), y=what.axis, y_scale=along.scale)
     if guess < high:
         mark(axes, name, (0.99, guess), (0, 2), ha="right", xycoords=axes.get_yaxis_transform())
-    finish(axes, x=POSITION, y=what.axis, scale=scale, y_scale=scale)
-    return lines, windows(length, scale, options.window).text
+    return lines, windows(along.length, along.scale, options.window).text
 
 
 def _limits(lines: Sequence[Line], guess: float, scale: str) -> tuple[float, float]:
@@ -142,27 +122,20 @@ def _limits(lines: Sequence[Line], guess: float, scale: str) -> tuple[float, flo
     return (low / 1.25, high * 1.35) if scale == "log" else (0.0, high * 1.08)
 
 
-def _draw_codelength(axes: Any, groups: Groups, lines: Sequence[Line], scale: str) -> None:
-    length = max(len(group.first.nats) for group in groups)
-    uniform = math.log(groups[0].first.num_classes)
-    ends = np.geomspace(1, max(length, 2), 50) if scale == "log" else np.array([0, length])
-    axes.plot(ends, ends * uniform, color=FAINT, linewidth=0.9, linestyle=":", zorder=1)
-    draw_lines(axes, lines)
-    position_axis(axes, length, scale)
-    start = max(axes.get_xlim()[0], 1)
-    _, high, _ = limits(lines)
-    axes.set_yscale(scale)
-    axes.set_ylim(*((0, 1.1 * high) if scale == "linear" else (_lowest(lines, start), length * uniform * 1.3)))
-    at = length / 2 if scale == "log" else min(length, high / uniform)
+def _draw_codelength(axes: Any, record: Record, lines: Sequence[Line], along: Along) -> None:
+    """Codelengths with that of the uniform code; a logarithmic axis begins a little below the lowest that is shown."""
+    uniform, (_, high) = math.log(record.num_classes), limits(lines)
+    ends, shown = np.array([0, along.length]), (0.0, 1.1 * high)
+    if along.scale == "log":
+        ends = np.geomspace(1, max(along.length, 2), 50)
+        lowest = [float(np.interp(max(along.start, 1), line.x, line.y)) for line in lines]
+        low = min((value for value in lowest if math.isfinite(value) and value > 0), default=1.0)
+        shown = low / 1.3, along.length * uniform * 1.3
+    axes.plot(ends, ends * uniform, **LEVEL, linestyle=":")
+    draw_lines(axes, lines, along, shown, x="labels coded", y="codelength [nats]", y_scale=along.scale)
+    at = along.length / 2 if along.scale == "log" else min(along.length, high / uniform)
     mark(axes, "uniform code", (at, at * uniform), (-5, 0), ha="right")
-    _draw_published(axes, groups[0].first)
-    finish(axes, x="labels coded", y="codelength [nats]", scale=scale, y_scale=scale)
-
-
-def _lowest(lines: Sequence[Line], start: float) -> float:
-    """A little below the lowest codelength that is shown."""
-    values = [float(np.interp(start, line.x, line.y)) for line in lines]
-    return min((value for value in values if math.isfinite(value) and value > 0), default=1.0) / 1.3
+    _draw_published(axes, record)
 
 
 def _draw_published(axes: Any, record: Record) -> None:
