@@ -73,11 +73,7 @@ class MapDataset(Protocol):
 
 
 def from_dataset(
-    dataset: MapDataset,
-    *,
-    num_classes: int | None = None,
-    heldout: MapDataset | None = None,
-    name: str | None = None,
+    dataset: MapDataset, *, num_classes: int | None = None, heldout: MapDataset | None = None, name: str | None = None
 ) -> ArraySequence:
     """A sequence from a map-style torch Dataset whose items are (input, label), in its own order.
 

@@ -12,22 +12,14 @@ import torch
 from numpy.typing import NDArray
 
 from prequential.data.digest import BLOCK_ROWS, BYTES_AT_ONCE, RunningDigest, digest_of_rows
-from prequential.data.mapped import (
-    FORMAT,
-    INDEX_FILE,
-    PROGRESS_FILE,
-    Index,
-    MappedSequence,
-    open_prepared,
-    sealed,
-    unsealed,
-)
+from prequential.data.mapped import FORMAT, INDEX_FILE, Index, MappedSequence, open_prepared, sealed, unsealed
 from prequential.data.optional import capabilities, is_own, is_sequence
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.files import ArrayFile, sync_directory, write_atomically, writing
 from prequential.lock import DirectoryLock
 
+PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN_SAVES = 2.0
 HOW_NOT_WHAT = ("workers", "skip_broken", "crop")
 """Options of a source that do not decide what is written."""

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,7 +29,9 @@ CLOC_FILES = PublishedFiles(
     by_hand="CLOC (39 million photographs) has no download: put train.txt (a path and a label per line, in time order) "
     "and the images into a folder 'cloc'",
 )
-MOST_LABELS = 10_000_000
+SOLUTION = "LOC_val_solution.csv"
+LISTED = re.compile(r"(.+?)\s*[,\s]\s*(\d{1,7})")
+"""A line of a list: a path and a class number."""
 
 
 class Labelled(NamedTuple):
@@ -121,23 +124,18 @@ def imagenet(request: Request) -> ImageFiles:
 def _imagenet_heldout(root: Path, classes: list[str]) -> Labelled:
     if any(entry.is_dir() for entry in _entries(root / "val")):
         return read_classes(root / "val", classes)
-    solution = next((p for p in (root, *list(root.parents)[:3]) if (p / "LOC_val_solution.csv").exists()), None)
+    solution = next((p / SOLUTION for p in (root, *list(root.parents)[:3]) if (p / SOLUTION).exists()), None)
     if solution is None:
-        raise PreqError(
-            f"{root / 'val'} is flat and there is no LOC_val_solution.csv beside {root.name}; add it, or sort the "
-            "images into class folders"
-        )
-    numbers = {name: label for label, name in enumerate(classes)}
+        todo = "add it, or sort the images into class folders"
+        raise PreqError(f"{root / 'val'} is flat and there is no {SOLUTION} beside {root.name}; {todo}")
     paths, labels = [], []
-    with (solution / "LOC_val_solution.csv").open(newline="") as file:
+    with solution.open(newline="") as file:
         for number, row in enumerate(csv.DictReader(file), 1):
-            image, prediction = row.get("ImageId"), (row.get("PredictionString") or "").split()
-            if not image or not prediction or prediction[0] not in numbers:
-                raise PreqError(
-                    f"row {number} of {solution / 'LOC_val_solution.csv'} names no class of {root / 'train'}"
-                )
+            image, name = row.get("ImageId"), (row.get("PredictionString") or "").partition(" ")[0]
+            if not image or name not in classes:
+                raise PreqError(f"row {number} of {solution} names no class of {root / 'train'}")
             paths.append(f"{image}.JPEG")
-            labels.append(numbers[prediction[0]])
+            labels.append(classes.index(name))
     return Labelled(root / "val", paths, labels)
 
 
@@ -160,25 +158,15 @@ def _from_lists(request: Request, train: Path, test: Path | None, name: str) -> 
     return _sequence(request, name, num_classes, *parts)
 
 
-def _is_label(text: str) -> bool:
-    return text.isdecimal() and len(text) < 10 and int(text) <= MOST_LABELS
-
-
 def _read_list(path: Path) -> Labelled:
     paths, labels = [], []
-    try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
-                separator = "," if "," in line else None
-                parts = line.strip().rsplit(separator, 1)
-                if len(parts) != 2 or not _is_label(parts[1].strip()):
-                    raise PreqError(f"{path}: line {number} is '{line.strip()[:60]}', wanted a path and a class number")
-                paths.append(parts[0].strip())
-                labels.append(int(parts[1]))
-    except (OSError, UnicodeDecodeError) as error:
-        raise PreqError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+    with reading(path), path.open(encoding="utf-8", errors="backslashreplace") as file:
+        for number, line in enumerate(map(str.strip, file), 1):
+            if found := LISTED.fullmatch(line):
+                paths.append(found[1])
+                labels.append(int(found[2]))
+            elif line:
+                raise PreqError(f"{path}: line {number} is '{line[:60]}', wanted a path and a class number")
     if not paths:
         raise PreqError(f"{path} lists no image; give a path and a label per line")
     return Labelled(path.parent, paths, labels)
