@@ -52,11 +52,19 @@ class ImageView:
 
     def read(self) -> NDArray[np.uint8]:
         """The same of the image in the file."""
-        try:
-            content = Path(self.path).read_bytes()
-        except (OSError, ValueError) as error:
-            raise BrokenImage(self.path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
-        return self.decode(content)
+        return self.decode(content_of(self.path))
+
+
+def content_of(path: str) -> bytes:
+    """The file of an image.
+
+    Raises:
+        BrokenImage: where it cannot be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise BrokenImage(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def read_all(views: Sequence[ImageView], pixels: NDArray[np.uint8]) -> Broken:

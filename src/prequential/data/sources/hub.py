@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from prequential.data.images import ImageFiles
 from prequential.data.sequence import LoadedSequence
 from prequential.data.sources.request import Request
 from prequential.data.sources.tables import Rows, label_column, numbered, table
-from prequential.data.views import Broken, ImageView
+from prequential.data.views import Broken, content_of
 from prequential.data.workers import Decoded
 from prequential.errors import PreqError
 
@@ -134,32 +135,26 @@ class HubImages(ImageFiles):
     def content(self, row: int) -> bytes:
         """The encoded image of a row."""
         cell = self.table[row][self.column]
-        if cell is None:
+        if cell is None or (cell.get("bytes") is None and not cell.get("path")):
             raise BrokenImage(self.describe(row), "there is none")
-        if cell.get("bytes") is not None:
-            return bytes(cell["bytes"])
-        try:
-            return Path(cell["path"]).read_bytes()
-        except (OSError, TypeError) as error:
-            raise BrokenImage(self.describe(row), f"it cannot be read ({error})") from None
+        return content_of(cell["path"]) if cell.get("bytes") is None else bytes(cell["bytes"])
 
     def describe(self, row: int) -> str:
         return f"row {row} of '{self.name}'"
 
     def read(self, positions: NDArray[np.int64], key: int | None = None) -> Decoded:
-        images = np.zeros((len(positions), *self.input_shape), np.uint8)
-        broken: Broken = []
+        rows, views = self.rows(positions).tolist(), self._views(positions, key)
+        images = np.zeros((len(rows), *self.input_shape), np.uint8)
 
-        def decode(number: int, row: int) -> None:
+        def decode(number: int) -> Broken:
             try:
-                images[number] = ImageView(self.describe(row), self.size, key, number).decode(self.content(row))
+                images[number] = views[number].decode(self.content(rows[number]))
             except BrokenImage as error:
-                broken.append((number, error.reason))
+                return [(number, error.reason)]
+            return []
 
-        rows = self.rows(positions).tolist()
         with ThreadPoolExecutor(4) as threads:
-            list(threads.map(decode, range(len(rows)), rows))
-        return images, sorted(broken)
+            return images, list(chain.from_iterable(threads.map(decode, range(len(rows)))))
 
     def read_ahead(self, reads: Any) -> None:
         """Nothing to do: the rows lie in a mapped file."""
