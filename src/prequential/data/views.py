@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.data.decode import BrokenImage, decode_image
+from prequential.data.decode import BrokenImage, decode_image, strict_pillow
 from prequential.rng import uniforms
 
 WATCH_SECONDS = 5.0
@@ -42,7 +42,7 @@ class ImageView:
     """Which example of the training event this is: its draws are numbers 4·row … 4·row+3 under the key."""
 
     def decode(self, content: bytes) -> NDArray[np.uint8]:
-        """What is seen of an encoded image, shape (3, size, size).
+        """What is seen of an encoded image, shape (3, size, size); inside `strict_pillow`.
 
         Raises:
             BrokenImage: where there is no whole image.
@@ -70,12 +70,13 @@ def content_of(path: str) -> bytes:
 def read_all(views: Sequence[ImageView], pixels: NDArray[np.uint8]) -> Broken:
     """Fill a row per view; the rows that are broken are black and returned with the reason."""
     broken = []
-    for row, view in enumerate(views):
-        try:
-            pixels[row] = view.read()
-        except BrokenImage as error:
-            pixels[row] = 0
-            broken.append((row, error.reason))
+    with strict_pillow():
+        for row, view in enumerate(views):
+            try:
+                pixels[row] = view.read()
+            except BrokenImage as error:
+                pixels[row] = 0
+                broken.append((row, error.reason))
     return broken
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from prequential.data.decode import BrokenImage
+from prequential.data.decode import BrokenImage, strict_pillow
 from prequential.data.images import ImageFiles
 from prequential.data.sequence import LoadedSequence
 from prequential.data.sources.request import Request
@@ -153,7 +153,7 @@ class HubImages(ImageFiles):
                 return [(number, error.reason)]
             return []
 
-        with ThreadPoolExecutor(4) as threads:
+        with strict_pillow(), ThreadPoolExecutor(4) as threads:
             return images, list(chain.from_iterable(threads.map(decode, range(len(rows)))))
 
     def read_ahead(self, reads: Any) -> None:
