@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from prequential.conditioning import INPUTS_SO_FAR
 from prequential.data.decode import dimensions
-from prequential.data.digest import digest_of_rows
+from prequential.data.digest import digest_of_rows, spans
 from prequential.data.optional import Read
 from prequential.data.sequence import ReorderableSequence
 from prequential.data.views import ImageView, content_of
@@ -143,9 +143,8 @@ class ImageFiles(ReorderableSequence):
     def without_broken(self) -> Self:
         """The images that can be decoded, in the same order; each is tried once, now."""
         good, reasons = np.ones(len(self), bool), []
-        spans = [np.arange(s, min(s + SCANNED_AT_ONCE, len(self))) for s in range(0, len(self), SCANNED_AT_ONCE)]
-        self.read_ahead((positions, None) for positions in spans)
-        for positions in spans:
+        self.read_ahead((positions, None) for positions in spans(0, len(self), SCANNED_AT_ONCE))
+        for positions in spans(0, len(self), SCANNED_AT_ONCE):
             for row, reason in self.read(positions)[1]:
                 good[positions[row]] = False
                 reasons.append(f"{self.describe(int(self.order[positions[row]]))}: {reason}")
