@@ -90,9 +90,8 @@ def from_dataset(
 
 def _read_all(dataset: MapDataset) -> tuple[torch.Tensor, torch.Tensor]:
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
-        raise PreqError(
-            f"from_dataset needs a map-style Dataset (with __len__ and __getitem__), got {type(dataset).__name__}"
-        )
+        kind = type(dataset).__name__
+        raise PreqError(f"from_dataset needs a map-style Dataset (with __len__ and __getitem__), got {kind}")
     inputs: list[torch.Tensor] = []
     labels: list[Any] = []
     for index in range(len(dataset)):

@@ -107,10 +107,8 @@ def _identity(index: Index) -> dict[str, Any]:
 def _require_same(directory: Path, wanted: dict[str, Any], there: dict[str, Any]) -> None:
     """Refuse a directory in which other data was begun or finished."""
     for name, value in wanted.items():
-        if there.get(name) != value:
-            raise PreqError(
-                f"{directory} holds other data: its {name} is {there.get(name)}, not {value}; choose another directory"
-            )
+        if (has := there.get(name)) != value:
+            raise PreqError(f"{directory} holds other data: its {name} is {has}, not {value}; choose another directory")
 
 
 def _require_ours(directory: Path) -> None:

@@ -48,12 +48,11 @@ def folder(request: Request) -> ImageFiles:
     if not root.is_dir():
         raise PreqError(f"{root} is a file; folder: takes a folder with one sub-folder per class")
     classes = class_names(root)
-    return _sequence(request, _name(root.resolve()), len(classes), read_classes(root, classes))
-
-
-def _name(root: Path) -> str:
-    """The folder's name, with that of the folder above where it says only which part of the data it is."""
-    return f"{root.parent.name}/{root.name}" if root.name.lower() in ("train", "val", "test", "images") else root.name
+    place = root.resolve()
+    # a name that says only which part of the data it is gets that of the folder above
+    is_part = place.name.lower() in ("train", "val", "test", "images")
+    name = f"{place.parent.name}/{place.name}" if is_part else place.name
+    return _sequence(request, name, len(classes), read_classes(root, classes))
 
 
 def class_names(root: Path) -> list[str]:
@@ -79,12 +78,9 @@ def read_classes(root: Path, classes: list[str]) -> Labelled:
         paths += images
         labels += [label] * len(images)
     if ignored:
-        warnings.warn(
-            f"{len(ignored)} files under {root} are no JPEG, PNG or WebP and are left out ({ignored[0]}"
-            f"{', …' if len(ignored) > 1 else ''})",
-            PreqWarning,
-            stacklevel=5,
-        )
+        which = f"{ignored[0]}{', …' if len(ignored) > 1 else ''}"
+        told = f"{len(ignored)} files under {root} are no JPEG, PNG or WebP and are left out ({which})"
+        warnings.warn(told, PreqWarning, stacklevel=5)
     return Labelled(root, paths, labels)
 
 
@@ -117,8 +113,8 @@ def imagenet(request: Request) -> ImageFiles:
     """ILSVRC 2012: train/<class>/*.JPEG, and val/ in class folders or flat with LOC_val_solution.csv."""
     root = IMAGENET_FILES.found(request.directory)
     classes = class_names(root / "train")
-    held = _imagenet_heldout(root, classes) if (root / "val").is_dir() else None
-    return _sequence(request, "imagenet", len(classes), read_classes(root / "train", classes), held)
+    held = [_imagenet_heldout(root, classes)] if (root / "val").is_dir() else []
+    return _sequence(request, "imagenet", len(classes), read_classes(root / "train", classes), *held)
 
 
 def _imagenet_heldout(root: Path, classes: list[str]) -> Labelled:
@@ -142,18 +138,17 @@ def _imagenet_heldout(root: Path, classes: list[str]) -> Labelled:
 def listed(request: Request) -> ImageFiles:
     """A text file: a path relative to it and a label per line."""
     path = request.path()
-    return _from_lists(request, path, None, path.stem)
+    return _from_lists(request, path.stem, path)
 
 
 def cloc(request: Request) -> ImageFiles:
     """Images and labels in time order: train.txt, and test.txt held out."""
     root = CLOC_FILES.found(request.directory)
-    held = root / "test.txt"
-    return _from_lists(request, root / "train.txt", held if held.exists() else None, "cloc")
+    return _from_lists(request, "cloc", root / "train.txt", *root.glob("test.txt"))
 
 
-def _from_lists(request: Request, train: Path, test: Path | None, name: str) -> ImageFiles:
-    parts = [_read_list(path) for path in (train, test) if path is not None]
+def _from_lists(request: Request, name: str, *lists: Path) -> ImageFiles:
+    parts = [_read_list(path) for path in lists]
     num_classes = max(2, 1 + max(label for part in parts for label in part.labels))
     return _sequence(request, name, num_classes, *parts)
 
@@ -172,10 +167,8 @@ def _read_list(path: Path) -> Labelled:
     return Labelled(path.parent, paths, labels)
 
 
-def _sequence(
-    request: Request, name: str, num_classes: int, train: Labelled, held: Labelled | None = None
-) -> ImageFiles:
-    """The images of a list, and those of a held-out one; all are brought to the size of the first."""
+def _sequence(request: Request, name: str, num_classes: int, train: Labelled, *held: Labelled) -> ImageFiles:
+    """The images of a list, and those of a held-out one where there is one; all get the size of the first."""
     options = request.options
     data = ImageFiles(
         **_fields(train),
@@ -185,8 +178,8 @@ def _sequence(
         source=request.source,
         reader=ImageReader(options.workers),
     ).sized(options.size)
-    if held is not None:
-        data = replace(data, heldout=replace(data, **_fields(held), name="held-out"))
+    for part in held:
+        data = replace(data, heldout=replace(data, **_fields(part), name="held-out"))
     return request.ordered(data)
 
 

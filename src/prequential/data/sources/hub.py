@@ -34,7 +34,9 @@ def hub(request: Request) -> LoadedSequence:
             what = "holds images" if images else "is a table"
             raise PreqError(f"{option} has no meaning for {name}, which {what}")
     if not images:
-        return _table(request, train, heldout, label, name)
+        is_alike = heldout is not None and set(train.column_names) <= set(heldout.column_names)
+        held_rows = _rows(heldout.select_columns(train.column_names), label, name) if is_alike else None
+        return table(request, name, _rows(train, label, name), held_rows)
     if len(images) > 1:
         raise PreqError(f"{name} has {len(images)} columns of images ({', '.join(images)}); keep one")
     data = _images(request, train, images[0], label, name).sized(request.options.size)
@@ -67,13 +69,6 @@ def _open(request: Request) -> tuple[Any, Any, str]:
         raise PreqError(f"'{argument}' has no train split; it has: {', '.join(opened)}")
     held = next((opened[split] for split in HELDOUT_SPLITS if split in opened), None)
     return opened["train"], held, name
-
-
-def _table(request: Request, train: Any, heldout: Any, label: str, name: str) -> LoadedSequence:
-    held = None
-    if heldout is not None and set(train.column_names) <= set(heldout.column_names):
-        held = _rows(heldout.select_columns(train.column_names), label, name)
-    return table(request, name, _rows(train, label, name), held)
 
 
 def _rows(rows: Any, label: str, name: str) -> Rows:

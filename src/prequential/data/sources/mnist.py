@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import torch
@@ -85,10 +84,8 @@ def emnist(request: Request) -> ArraySequence:
     split = request.name.removeprefix("emnist-")
     published = emnist_files(split)
     place, first = published.found(request.directory), int(split == "letters")
-    parts = [
-        (np.ascontiguousarray(images.transpose(0, 1, 3, 2)), labels.astype(np.int64) - first)
-        for images, labels in _read(place, published)
-    ]
+    read = _read(place, published)
+    parts = [(images.transpose(0, 1, 3, 2), labels.astype(np.int64) - first) for images, labels in read]
     if min(labels.min() for _, labels in parts) < 0:
         raise PreqError(f"emnist-letters in {place} holds a label 0; its labels begin at 1: get the files again")
     return _sequence(request, parts, SPLITS[split][0])
@@ -109,14 +106,9 @@ def rgb_mnist(request: Request) -> ArraySequence:
 def _mixed(digits: ArraySequence, length: int, num_channels: int, key: int) -> ArraySequence:
     """Which digits are put together depends on the seed alone, not on how many channels are kept."""
     chosen = torch.from_numpy(integers_below(len(digits), key, np.arange(3 * length)).reshape(length, 3))
-    images = digits.stored_inputs[:, 0][chosen[:, :num_channels].reshape(-1)]
-    return ArraySequence(
-        images.reshape(length, num_channels, *images.shape[1:]),
-        digits.stored_labels[chosen[:, 0]],
-        digits.num_classes,
-        torch.arange(length),
-        examples=chosen,
-    )
+    images = digits.stored_inputs[:, 0][chosen[:, :num_channels]]
+    labels = digits.stored_labels[chosen[:, 0]]
+    return ArraySequence(images, labels, digits.num_classes, torch.arange(length), examples=chosen)
 
 
 def _sequence(request: Request, parts: Sequence[Part], num_classes: int) -> ArraySequence:
@@ -146,23 +138,20 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            return _read_values(path, file)
+            magic = file.read(4)
+            if len(magic) < 4 or magic[:3] != b"\0\0\x08":
+                begin = magic.hex() or "nothing"
+                raise PreqError(f"{path} is not an idx file of bytes: it begins with {begin}; get it again")
+            sizes = file.read(4 * magic[3])
+            if len(sizes) < 4 * magic[3]:
+                raise PreqError(f"{path} is truncated inside its header; get it again")
+            shape = struct.unpack(f">{magic[3]}I", sizes)
+            expected = math.prod(shape)
+            if expected > MOST_BYTES:
+                raise PreqError(f"{path} claims {expected} bytes of values, more than {MOST_BYTES}; is it an idx file?")
+            content = file.read(expected + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise PreqError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}; get it again") from None
-
-
-def _read_values(path: Path, file: IO[bytes] | gzip.GzipFile) -> NDArray[np.uint8]:
-    magic = file.read(4)
-    if len(magic) < 4 or magic[:3] != b"\0\0\x08":
-        raise PreqError(f"{path} is not an idx file of bytes: it begins with {magic.hex() or 'nothing'}; get it again")
-    sizes = file.read(4 * magic[3])
-    if len(sizes) < 4 * magic[3]:
-        raise PreqError(f"{path} is truncated inside its header; get it again")
-    shape = struct.unpack(f">{magic[3]}I", sizes)
-    expected = math.prod(shape)
-    if expected > MOST_BYTES:
-        raise PreqError(f"{path} claims {expected} bytes of values, more than {MOST_BYTES}; is it an idx file?")
-    content = file.read(expected + 1)
     if len(content) != expected:
         state = "truncated" if len(content) < expected else "too long"
         raise PreqError(f"{path} is {state}: {len(content)} bytes of values, its header {shape} says {expected}")
