@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +110,7 @@ def loader_rate(views: list[ImageView], arguments: argparse.Namespace) -> float:
 def start_seconds(num_workers: int, view: ImageView) -> float:
     """From nothing to the first image."""
     begin = time.perf_counter()
-    with DecodePool(num_workers) as pool:
+    with closing(DecodePool(num_workers)) as pool:
         pool.submit([view]).result()
         return time.perf_counter() - begin
 
@@ -135,8 +136,8 @@ def measure_round(
         )
         for number in range(arguments.workers)
     ]
-    with DecodePool(arguments.workers) as pool:
-        groups = [p.pid for p in processes], [os.getpid(), *(w.process.pid for w in pool._crew.workers)]
+    with closing(DecodePool(arguments.workers)) as pool:
+        groups = [p.pid for p in processes], [os.getpid(), *(w.process.pid for w in pool.workers)]
         for _ in range(2):
             before = [processor_seconds(pids) for pids in groups]
             bare = bare_rate(processes, name, len(views))

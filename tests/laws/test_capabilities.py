@@ -112,7 +112,7 @@ def test_the_defaults_are_those_of_a_plain_sequence() -> None:
 
 
 def test_the_sequences_of_the_package_declare_what_they_have() -> None:
-    for kind in (ArraySequence, MappedSequence, ImageFiles, InputsOnly):
+    for kind in (ArraySequence, MappedSequence, ImageFiles):
         assert issubclass(kind, SequenceDefaults)
     data = blobs(20)
     assert capabilities(data) is data
@@ -152,7 +152,8 @@ def test_a_decoder_has_what_the_sequence_has() -> None:
     data: Any = type("Own", (Foreign,), MEMBERS)()
     blind = InputsOnly(data, Classes(3))
     for name in ("source", "conditioned_on", "training_view", "training_differs", "reads_slowly"):
-        assert getattr(blind, name) == getattr(capabilities(data), name)
+        assert getattr(blind, name) == getattr(capabilities(blind), name) == getattr(capabilities(data), name)
+    assert (blind.order_seed, blind.heldout) == (data.order_seed, None)
     assert torch.equal(blind.training_inputs(POSITIONS, 2), -data.inputs(POSITIONS))
 
 

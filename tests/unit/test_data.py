@@ -151,17 +151,14 @@ def test_bad_data_is_refused_in_one_line(make: Callable[[], object], complaint: 
 
 
 def idx(values: np.ndarray) -> bytes:
-    kinds = {"uint8": 8, "int16": 11, "float64": 14}
-    header = bytes([0, 0, kinds[values.dtype.name], values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape)
-    return header + values.astype(values.dtype.newbyteorder(">")).tobytes()
+    return bytes([0, 0, 8, values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape) + values.tobytes()
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float64])
-def test_idx_files_are_read_plain_and_packed(tmp_path: Path, dtype: type) -> None:
-    values: np.ndarray = np.arange(24).reshape(2, 3, 4).astype(dtype)
+def test_idx_files_are_read_plain_and_packed(tmp_path: Path) -> None:
+    values = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
     (tmp_path / "plain").write_bytes(idx(values))
-    (tmp_path / "packed").write_bytes(gzip.compress(idx(values)))
-    for name in ("plain", "packed"):
+    (tmp_path / "packed.gz").write_bytes(gzip.compress(idx(values)))
+    for name in ("plain", "packed.gz"):
         assert np.array_equal(read_idx(tmp_path / name), values)
 
 
@@ -174,8 +171,8 @@ GOOD = idx(np.arange(24, dtype=np.uint8).reshape(2, 3, 4))
         (GOOD[:-1], r"is truncated: 23 bytes of values, its header \(2, 3, 4\) says 24"),
         (GOOD + b"!", "is too long: 25 bytes"),
         (GOOD[:9], "is truncated inside its header"),
-        (b"PK\x03\x04" + GOOD, "is not an idx file: it begins with 504b0304"),
-        (b"", "is not an idx file: it begins with nothing"),
+        (b"PK\x03\x04" + GOOD, "is not an idx file of bytes: it begins with 504b0304"),
+        (b"", "is not an idx file of bytes: it begins with nothing"),
         (b"\0\0\x08\x03" + b"\xff" * 12, "claims 79228162458924105385300197375 bytes of values"),
         (gzip.compress(GOOD, mtime=0)[:-9], "cannot be read: Compressed file ended"),
         (gzip.compress(GOOD, mtime=0)[:12] + b"\xff" * 20, "cannot be read|is not an idx file"),
@@ -184,7 +181,8 @@ GOOD = idx(np.arange(24, dtype=np.uint8).reshape(2, 3, 4))
     ids=["short", "long", "header", "foreign", "empty", "huge", "short gzip", "broken gzip", "absent"],
 )
 def test_broken_idx_files_are_named(tmp_path: Path, content: bytes | None, complaint: str) -> None:
-    path = tmp_path / "images-idx3-ubyte"
+    packed = content is not None and content[:2] == b"\x1f\x8b"
+    path = tmp_path / f"images-idx3-ubyte{'.gz' * packed}"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(PreqError, match=complaint) as caught:

@@ -211,7 +211,7 @@ def test_what_the_server_answers_is_told_in_our_words(site: Site, tmp_path: Path
         fetch(site.file(missing), tmp_path)
     url = site.address("/0/data.bin", missing)
     assert str(caught.value) == (
-        f"data.bin (300 kB) cannot be downloaded: 127.0.0.1 answers 404 Not Found; get it from {url} and put it into "
+        f"data.bin (300.0 kB) cannot be downloaded: 127.0.0.1 answers 404 Not Found; get it from {url} and put it into "
         f"{tmp_path}, or unpack it into a directory named by --data-dir or PREQ_DATA"
     )
     assert fetch(site.file(missing, broken), tmp_path).read_bytes() == CONTENT
@@ -225,7 +225,7 @@ def test_redirects_are_followed_within_the_web(site: Site, tmp_path: Path) -> No
     assert site.asked[-1] == "/new"
     for location in ("file:///etc/hostname", "ftp://127.0.0.1/x", "http://[", site.address("/0/data.bin")):
         with pytest.raises(
-            PreqError, match=r"^data.bin \(300 kB\) cannot be downloaded: [^\n\033]*127.0.0.1 [^\n\033]*; get it from"
+            PreqError, match=r"^data.bin \(300.0 kB\) cannot be downloaded: [^\n\033]*127.0.0.1 [^\n\033]*; get it from"
         ):
             fetch(site.file(Behaviour(status=302, location=location)), tmp_path / "other")
 
@@ -238,7 +238,7 @@ def test_no_network_is_told_in_one_line(site: Site, tmp_path: Path, monkeypatch:
     with pytest.raises(PreqError) as caught:
         fetch(file, tmp_path)
     assert str(caught.value) == (
-        f"data.bin (170 MB) cannot be downloaded: no network, or no answer from 127.0.0.1 (ConnectionError); get it "
+        f"data.bin (170.1 MB) cannot be downloaded: no network, or no answer from 127.0.0.1 (ConnectionError); get it "
         f"from {url} and put it into {tmp_path}, or unpack it into a directory named by --data-dir or PREQ_DATA"
     )
     assert names(tmp_path) == []

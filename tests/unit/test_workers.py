@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[DecodePool]:
-    with DecodePool(2) as pool:
+    with closing(DecodePool(2)) as pool:
         yield pool
 
 
@@ -47,7 +47,7 @@ def test_the_pixels_are_the_same_for_any_number_of_workers_and_order_of_taking(f
     batches = [views_in(folder, 16), views_in(folder, 16, 7)[5:], views_in(folder, 9, 8)[:3], views_in(folder, 16, 9)]
     expected = [np.stack([view.read() for view in views]) for views in batches]
     assert not np.array_equal(expected[0], expected[3])
-    with DecodePool(0) as here, DecodePool(1) as alone:
+    with closing(DecodePool(0)) as here, closing(DecodePool(1)) as alone:
         for workers in (here, alone, pool):
             coming = [workers.submit(views) for views in batches]
             for number in (2, 0, 3, 1):
@@ -55,8 +55,6 @@ def test_the_pixels_are_the_same_for_any_number_of_workers_and_order_of_taking(f
                 assert np.array_equal(images, expected[number])
                 assert not broken
                 assert coming[number].result()[0] is images
-    odd = ImageView(batches[1][1].path, np.int64(16), 7, np.int64(6))  # type: ignore[arg-type]
-    assert np.array_equal(pool.submit([odd]).result()[0][0], expected[1][1]), "numbers of NumPy will do"
     draws = uniforms(7, np.arange(4) + 4 * 6).tolist()
     view = batches[1][1]
     assert np.array_equal(expected[1][1], decode_image(Path(view.path).read_bytes(), 16, "x", draws))
@@ -93,7 +91,7 @@ def test_memory_is_shared_for_a_piece_and_what_was_taken_stays(folder: Path, poo
     right = np.stack([view.read() for view in views[::-1]])
     assert np.array_equal(pool.submit(views[::-1]).result()[0], right)
     assert np.array_equal(kept, expected)
-    assert all(len(worker._memory) <= 4 * 3 * 64 * 64 for worker in pool._crew.workers)
+    assert all(len(worker._memory) <= 4 * 3 * 64 * 64 for worker in pool.workers)
 
 
 def test_much_work_at_once_is_done(pool: DecodePool) -> None:
@@ -102,7 +100,7 @@ def test_much_work_at_once_is_done(pool: DecodePool) -> None:
 
 
 def processes_of(pool: DecodePool) -> list["subprocess.Popen[str]"]:
-    return [worker.process for worker in pool._crew.workers]
+    return [worker.process for worker in pool.workers]
 
 
 def held_by_us(pipe: Path) -> int | None:
@@ -126,7 +124,7 @@ def pipes(tmp_path: Path) -> list[Path]:
 
 @pytest.mark.parametrize("busy", [False, True])
 def test_a_killed_worker_is_an_error_and_not_a_wait(folder: Path, pipes: list[Path], busy: bool) -> None:
-    with DecodePool(2) as pool, ExitStack() as opened:
+    with closing(DecodePool(2)) as pool, ExitStack() as opened:
         done = pool.submit(views_in(folder))
         expected = done.result()[0].copy()
         coming = [pool.submit([ImageView(str(pipe), 16) for pipe in pipes])] if busy else []
@@ -137,16 +135,16 @@ def test_a_killed_worker_is_an_error_and_not_a_wait(folder: Path, pipes: list[Pa
         os.kill(processes_of(pool)[1].pid, signal.SIGKILL)
         processes_of(pool)[1].wait()
         with pytest.raises(PreqError, match=r"a decoding worker \(process \d+\) was killed by signal 9; start"):
-            coming.pop().result() if busy else pool.submit(views_in(folder))
+            (coming.pop() if busy else pool.submit(views_in(folder))).result()
         pool.close()
         with pytest.raises(PreqError, match="killed by signal 9"):
-            pool.submit(views_in(folder))
+            pool.submit(views_in(folder)).result()
         assert all(process.returncode is not None for process in processes_of(pool))
         assert np.array_equal(done.result()[0], expected)
 
 
 def test_signals_to_the_group_do_not_end_workers(folder: Path) -> None:
-    with DecodePool(2) as pool:
+    with closing(DecodePool(2)) as pool:
         for moment in ("starting", "at work"):
             for process in processes_of(pool):
                 os.kill(process.pid, signal.SIGINT)
@@ -160,7 +158,7 @@ def test_a_pool_that_is_dropped_or_closed_ends_its_processes(folder: Path, monke
     images, _ = dropped.submit(views_in(folder)).result()
     del dropped
     gc.collect()
-    assert processes[0].returncode is not None
+    wait_for(lambda: processes[0].returncode is not None)
     assert np.array_equal(images[0], views_in(folder)[0].read()), "what was taken stays"
     assert len(DecodePool(1).submit(views_in(folder)).result()[0]) == 24, "a batch keeps its pool"
     closed = DecodePool(1)
@@ -168,10 +166,10 @@ def test_a_pool_that_is_dropped_or_closed_ends_its_processes(folder: Path, monke
     closed.close()
     closed.close()
     assert processes_of(closed)[0].returncode is not None
-    for late in (batch.result, lambda: closed.submit(views_in(folder))):
+    for late in (batch.result, closed.submit(views_in(folder)).result):
         with pytest.raises(PreqError, match="the DecodePool is closed; make a new one"):
             late()
-    with DecodePool(1) as pool, monkeypatch.context() as patch:
+    with closing(DecodePool(1)) as pool, monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: 1)
         with pytest.raises(PreqError, match="cannot be used in a forked process"):
             pool.submit(views_in(folder))
@@ -187,7 +185,7 @@ from prequential.data.workers import DecodePool, ImageView
 print("once")
 views = [ImageView(str(path), 16) for path in sorted(Path(sys.argv[1]).iterdir())]
 pool = DecodePool(2)
-print(*(worker.process.pid for worker in pool._crew.workers))
+print(*(worker.process.pid for worker in pool.workers))
 print(len(pool.submit(views).result()[0]), flush=True)
 if len(sys.argv) > 2:
     coming = [pool.submit([ImageView(view.path, 500) for view in views]) for _ in range(20)]
@@ -226,19 +224,3 @@ def test_a_script_without_a_guard_runs_once_and_leaves_no_process(folder: Path, 
 def test_a_worker_imports_no_torch() -> None:
     code = "import sys, prequential.data.views; sys.exit('torch' in sys.modules or 'PIL' not in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("make", "complaint"),
-    [
-        (lambda: DecodePool(-1), "num_workers must be a whole number of at least 0, got -1"),
-        (lambda: DecodePool(0).submit([]), "a batch needs images of one size, got 0 images of sizes"),
-        (
-            lambda: DecodePool(0).submit([ImageView("x", 8), ImageView("x", 9)]),
-            r"one size, got 2 images of sizes \[8, 9\]",
-        ),
-    ],
-)
-def test_bad_requests_are_refused_in_one_line(make: Callable[[], object], complaint: str) -> None:
-    with pytest.raises(PreqError, match=complaint):
-        make()

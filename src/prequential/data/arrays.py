@@ -43,13 +43,9 @@ def from_arrays(
     if labels is None:
         hidden = torch.full((len(stored_inputs),), -1)
         return ArraySequence(stored_inputs, hidden, num_classes or 2, torch.arange(len(hidden)), name=name)
-    stored_labels = _checked_labels(labels)
+    stored_labels, num_classes = _checked_labels(labels, num_classes)
     if len(stored_inputs) != len(stored_labels):
         raise PreqError(f"{len(stored_inputs)} inputs but {len(stored_labels)} labels; give one label per input")
-    if num_classes is None:
-        num_classes = max(int(stored_labels.max()) + 1, 2)
-    require_count("num_classes", num_classes, at_least=2)
-    _require_labels_below(num_classes, stored_labels)
     held = None
     if heldout is not None:
         if not isinstance(heldout, tuple | list) or len(heldout) != 2:
@@ -73,11 +69,7 @@ class MapDataset(Protocol):
 
 
 def from_dataset(
-    dataset: MapDataset,
-    *,
-    num_classes: int | None = None,
-    heldout: MapDataset | None = None,
-    name: str | None = None,
+    dataset: MapDataset, *, num_classes: int | None = None, heldout: MapDataset | None = None, name: str | None = None
 ) -> ArraySequence:
     """A sequence from a map-style torch Dataset whose items are (input, label), in its own order.
 
@@ -98,9 +90,8 @@ def from_dataset(
 
 def _read_all(dataset: MapDataset) -> tuple[torch.Tensor, torch.Tensor]:
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
-        raise PreqError(
-            f"from_dataset needs a map-style Dataset (with __len__ and __getitem__), got {type(dataset).__name__}"
-        )
+        kind = type(dataset).__name__
+        raise PreqError(f"from_dataset needs a map-style Dataset (with __len__ and __getitem__), got {kind}")
     inputs: list[torch.Tensor] = []
     labels: list[Any] = []
     for index in range(len(dataset)):
@@ -154,20 +145,22 @@ def _checked_inputs(inputs: Arrays) -> torch.Tensor:
     return tensor
 
 
-def _checked_labels(labels: Arrays) -> torch.Tensor:
+def _checked_labels(labels: Arrays, num_classes: int | None) -> tuple[torch.Tensor, int]:
+    """Whole numbers below the number of classes, which is the least possible where it is not given."""
     tensor = _as_tensor("labels", labels)
     if tensor.dim() != 1:
         raise PreqError(f"labels must be one whole number per example, got shape {tuple(tensor.shape)}")
     if tensor.is_floating_point() or tensor.is_complex():
         raise PreqError(f"labels must be whole numbers, got {tensor.dtype}; convert with labels.astype(int)")
-    return tensor.to(torch.int64)
-
-
-def _require_labels_below(num_classes: int, labels: torch.Tensor) -> None:
-    bad = (labels < 0) | (labels >= num_classes)
-    if bad.any():
-        position = int(bad.nonzero()[0])
+    tensor = tensor.to(torch.int64)
+    if num_classes is None:
+        num_classes = max(int(tensor.max()) + 1, 2) if len(tensor) else 2
+    require_count("num_classes", num_classes, at_least=2)
+    bad = ((tensor < 0) | (tensor >= num_classes)).nonzero()
+    if len(bad):
+        position = int(bad[0])
         raise PreqError(
-            f"labels must be in 0 … {num_classes - 1} ({num_classes} classes), got {int(labels[position])} at "
+            f"labels must be in 0 … {num_classes - 1} ({num_classes} classes), got {int(tensor[position])} at "
             f"position {position}; renumber the classes or set num_classes"
         )
+    return tensor, num_classes

@@ -69,11 +69,9 @@ class Pipeline:
         return sum(operation.num_draws for operation in self.operations)
 
     def __call__(self, images: Tensor, draws: Tensor) -> Tensor:
-        start = 0
-        for operation in self.operations:
-            stop = start + operation.num_draws
-            images = operation(images, draws[:, start:stop])
-            start = stop
+        parts = torch.split_with_sizes(draws, [operation.num_draws for operation in self.operations], dim=1)
+        for operation, part in zip(self.operations, parts, strict=True):
+            images = operation(images, part)
         return images
 
 

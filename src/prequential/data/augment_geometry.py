@@ -25,10 +25,7 @@ class Flip:
     num_draws: ClassVar[int] = 1
 
     def __call__(self, images: Tensor, draws: Tensor) -> Tensor:
-        height, width = images.shape[-2:]
-        column = torch.arange(width, device=images.device)
-        columns = torch.where(draws < 0.5, width - 1 - column, column)
-        return _taken(images, torch.arange(height, device=images.device).expand(len(draws), height), columns)
+        return torch.where(draws[:, :, None, None] < 0.5, flipped(images), images)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, UnidentifiedImageError
 
-from prequential.errors import PreqError, require_count
+from prequential.errors import PreqError
 
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".webp")
 """The endings of files that are taken for images, compared without regard to case."""
@@ -27,16 +27,9 @@ Box = tuple[float, float, float, float]
 _FORMATS = ("JPEG", "PNG", "WEBP")
 _LOG_ASPECT = math.log(4 / 3)
 _OVERSAMPLING = 2
-_TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 _SIDEWAYS, _MIRRORED, _UPENDED = (5, 6, 7, 8), (2, 3, 7, 8), (3, 4, 6, 7)
+"""Orientations, as EXIF numbers them, of pixels that are stored so."""
+_FILTERS = threading.Lock()
 
 
 class BrokenImage(PreqError):  # noqa: N818  # named for the thing
@@ -60,7 +53,7 @@ def decode_image(content: bytes, size: int, name: str, draws: Sequence[float] | 
 
     Of the centre the shorter side becomes `size`, the longer is cut. Bilinear with antialiasing; an image whose shorter
     side is `size` already is only cut. A JPEG much larger than needed is decoded at 1/2, 1/4 or 1/8 of its size. `name`
-    is what an error calls the image.
+    is what an error calls the image. To be called inside `strict_pillow`.
 
     Example:
         >>> file = io.BytesIO()
@@ -69,7 +62,6 @@ def decode_image(content: bytes, size: int, name: str, draws: Sequence[float] | 
         >>> image.shape, image[:, 0, 0].tolist()
         ((3, 224, 224), [255, 128, 0])
     """
-    require_count("size", size)
     if not content:
         raise BrokenImage(name, "the file is empty")
     with _errors_as_broken(name), Image.open(io.BytesIO(content), formats=_FORMATS) as image:
@@ -81,12 +73,12 @@ def decode_image(content: bytes, size: int, name: str, draws: Sequence[float] | 
         box = _as_stored(centre_box(*upright) if draws is None else crop_box(*upright, draws), turn, width, height)
         shrink = _decode_smaller(image, int(min(box[2] - box[0], box[3] - box[1])) // size)
         picture = _resize(_to_rgb(image), (box[0] / shrink, box[1] / shrink, box[2] / shrink, box[3] / shrink), size)
-        return _planes(picture.transpose(_TURNS[turn]) if turn in _TURNS else picture)
+        return _planes(picture, turn)
 
 
 def dimensions(content: bytes, name: str) -> tuple[int, int]:
     """Width and height as the header of a file says, before any turn by EXIF. No pixel is decoded."""
-    with _errors_as_broken(name), Image.open(io.BytesIO(content), formats=_FORMATS) as image:
+    with strict_pillow(), _errors_as_broken(name), Image.open(io.BytesIO(content), formats=_FORMATS) as image:
         return image.size
 
 
@@ -113,9 +105,7 @@ def crop_box(width: int, height: int, draws: Sequence[float]) -> Box:
         >>> [round(side) for side in crop_box(1000, 1000, [0.0, 0.5, 0.0, 0.5])]
         [0, 359, 283, 641]
     """
-    if len(draws) != 4 or not all(0 <= draw < 1 for draw in draws):
-        raise PreqError(f"draws must be four numbers in [0, 1), got {[float(draw) for draw in draws]}")
-    area, aspect, across, down = (float(draw) for draw in draws)
+    area, aspect, across, down = draws
     area = (MIN_AREA + (1 - MIN_AREA) * area) * width * height
     root = math.exp(_LOG_ASPECT * (aspect - 0.5))
     box_width, box_height = min(math.sqrt(area) * root, width), min(math.sqrt(area) / root, height)
@@ -168,19 +158,19 @@ def _resize(picture: Image.Image, box: Box, size: int) -> Image.Image:
     return picture.resize((size, size), Image.Resampling.BILINEAR, box)
 
 
-def _planes(picture: Image.Image) -> NDArray[np.uint8]:
-    """One plane per colour. Pillow gives the colours of each row apart faster than numpy parts them."""
+def _planes(picture: Image.Image, turn: int) -> NDArray[np.uint8]:
+    """One plane per colour, upright. Pillow gives the colours of each row apart faster than numpy parts them."""
     width, height = picture.size
     rows = np.frombuffer(picture.tobytes("raw", "RGB;L"), np.uint8).reshape(height, 3, width)
-    return np.ascontiguousarray(rows.transpose(1, 0, 2))
+    rows = rows[:: -1 if turn in _UPENDED else 1, :, :: -1 if turn in _MIRRORED else 1]
+    return np.ascontiguousarray(rows.transpose((1, 2, 0) if turn in _SIDEWAYS else (1, 0, 2)))
 
 
 @contextmanager
 def _errors_as_broken(name: str) -> Iterator[None]:
-    """Whatever Pillow says against an image is a BrokenImage; what it says against metadata is not heard."""
+    """Whatever Pillow says against an image is a BrokenImage."""
     try:
-        with _STRICT_PILLOW:
-            yield
+        yield
     except (PreqError, MemoryError):
         raise
     except UnidentifiedImageError:
@@ -189,28 +179,13 @@ def _errors_as_broken(name: str) -> Iterator[None]:
         raise BrokenImage(name, getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
 
 
-class _StrictPillow:
-    """Pillow's warnings are errors while any thread is inside: the first in sets the filters, the last out resets."""
+@contextmanager
+def strict_pillow() -> Iterator[None]:
+    """Inside, what Pillow warns of is an error, and what it says against metadata is not heard.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._num_inside = 0
-        self._filters = warnings.catch_warnings()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._num_inside == 0:
-                self._filters = warnings.catch_warnings()
-                self._filters.__enter__()
-                warnings.filterwarnings("error", module=r"PIL\.")
-                warnings.filterwarnings("ignore", module=r"PIL\.(Tiff|Jpeg)ImagePlugin")
-            self._num_inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._num_inside -= 1
-            if self._num_inside == 0:
-                self._filters.__exit__(None, None, None)
-
-
-_STRICT_PILLOW = _StrictPillow()
+    The filters are the whole process's: one thread is inside at a time, and may have others decode for it.
+    """
+    with _FILTERS, warnings.catch_warnings():
+        warnings.filterwarnings("error", module=r"PIL\.")
+        warnings.filterwarnings("ignore", module=r"PIL\.(Tiff|Jpeg)ImagePlugin")
+        yield

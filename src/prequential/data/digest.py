@@ -5,7 +5,7 @@ the hashing of one block. No torch.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,16 @@ from prequential.files import bytes_of
 
 BLOCK_ROWS = 4096
 BYTES_AT_ONCE = 16 << 20
+
+
+def spans(start: int, stop: int, size: int) -> Iterator[NDArray[np.int64]]:
+    """The positions from `start` to `stop`, so many at a time.
+
+    Example:
+        >>> [span.tolist() for span in spans(1, 6, 2)]
+        [[1, 2], [3, 4], [5]]
+    """
+    return (np.arange(begin, min(begin + size, stop)) for begin in range(start, stop, size))
 
 
 def digest_of_rows(
@@ -35,8 +45,8 @@ def digest_of_rows(
     running = RunningDigest(list(known)[: length // BLOCK_ROWS])
     sample = read(np.zeros(1, np.int64))
     at_once = max(1, BYTES_AT_ONCE // max(sample.nbytes, 1))
-    for start in range(running.num_rows, length, at_once):
-        running.update(read(np.arange(start, min(start + at_once, length))))
+    for positions in spans(running.num_rows, length, at_once):
+        running.update(read(positions))
     return running.digest(sample.dtype, sample.shape[1:], *context)
 
 

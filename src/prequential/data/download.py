@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from rich.filesize import decimal
+
 from prequential.errors import PreqError
 from prequential.files import writing
 from prequential.lock import Lock
@@ -108,7 +110,7 @@ def _download(file: RemoteFile, path: Path) -> None:
     if path.exists():
         refusals.append(f"the one in {path.parent} is damaged")
     raise PreqError(
-        f"{file.name} ({readable_size(file.size)}) cannot be downloaded: {', '.join(refusals)}; get it from "
+        f"{file.name} ({decimal(file.size)}) cannot be downloaded: {', '.join(refusals)}; get it from "
         f"{file.urls[0]} and put it into {path.parent}, or unpack it into a directory named by --data-dir or PREQ_DATA"
     )
 
@@ -127,19 +129,6 @@ def unpack(archive: Path, members: Sequence[str], to: Path) -> None:
             processor(list(members), folder)(str(archive), "download", None)
             for member in members:
                 (Path(folder) / member).replace(to / Path(member).name)
-
-
-def readable_size(size: int) -> str:
-    """A size for people.
-
-    Example:
-        >>> readable_size(170_052_171), readable_size(29_515), readable_size(148)
-        ('170 MB', '30 kB', '148 bytes')
-    """
-    for unit, name in ((10**6, "MB"), (10**3, "kB")):
-        if size >= unit:
-            return f"{size / unit:,.0f} {name}"
-    return f"{size} bytes"
 
 
 _TORONTO = ("https://www.cs.toronto.edu/~kriz/",)

@@ -7,6 +7,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,13 +17,13 @@ from numpy.typing import NDArray
 
 from prequential.conditioning import INPUTS_SO_FAR
 from prequential.data.decode import dimensions
-from prequential.data.digest import digest_of_rows
+from prequential.data.digest import digest_of_rows, spans
 from prequential.data.optional import Read
 from prequential.data.sequence import ReorderableSequence
-from prequential.data.views import ImageView
+from prequential.data.views import ImageView, content_of
 from prequential.data.workers import Batch, Decoded, DecodePool
 from prequential.errors import PreqError, PreqWarning
-from prequential.files import digest_of, reading
+from prequential.files import digest_of
 
 LARGEST_DEFAULT_SIZE = 224
 BYTES_AHEAD = 64 << 20
@@ -33,49 +34,43 @@ class ImageReader:
     """Decodes views by a pool of processes. Told what will be read, it keeps a few batches on the way."""
 
     def __init__(self, num_workers: int | None) -> None:
-        self._num_workers = min(_num_cores(), 8) if num_workers is None else num_workers
-        self._pool: DecodePool | None = None
-        self._coming: Iterator[tuple[object, list[ImageView]]] = iter(())
-        self._waiting: deque[tuple[object, Batch]] = deque()
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._num_workers = min(cores, 8) if num_workers is None else num_workers
+        self._coming: Iterator[list[ImageView]] = iter(())
+        self._waiting: deque[tuple[list[ImageView], Batch]] = deque()
         self._lock = threading.Lock()
 
-    def follow(self, coming: Iterator[tuple[object, list[ImageView]]]) -> None:
-        """What will be read, in order: a name for each batch, and its views."""
+    @cached_property
+    def _pool(self) -> DecodePool:
+        return DecodePool(self._num_workers)
+
+    def follow(self, coming: Iterator[list[ImageView]]) -> None:
+        """What will be read, in order."""
         with self._lock:
             self._coming = coming
             self._waiting.clear()
 
-    def read(self, name: object, views: list[ImageView]) -> Decoded:
+    def read(self, views: list[ImageView]) -> Decoded:
         """The images of a batch, and the rows that are broken with the reason."""
         depth = max(2, min(8, BYTES_AHEAD // max(1, len(views) * 3 * views[0].size ** 2)))
         with self._lock:
-            if self._pool is None:
-                self._pool = DecodePool(self._num_workers)
             self._fill(depth)
-            batch = self._take(name) or self._pool.submit(views)
+            batch = self._take(views) or self._pool.submit(views)
             self._fill(depth)
         return batch.result()
 
-    def _take(self, name: object) -> Batch | None:
-        """The batch of that name, if it is on the way; those before it were not asked for and are dropped."""
-        names = [waiting for waiting, _ in self._waiting]
-        if name not in names:
+    def _take(self, views: list[ImageView]) -> Batch | None:
+        """The batch of these views, if it is on the way; those before it were not asked for and are dropped."""
+        told = [waiting for waiting, _ in self._waiting]
+        if views not in told:
             return None
-        for _ in range(names.index(name)):
+        for _ in range(told.index(views)):
             self._waiting.popleft()
         return self._waiting.popleft()[1]
 
     def _fill(self, depth: int) -> None:
-        assert self._pool is not None
-        while len(self._waiting) < depth and self._num_workers:
-            following = next(self._coming, None)
-            if following is None:
-                return
-            self._waiting.append((following[0], self._pool.submit(following[1])))
-
-
-def _num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        while self._num_workers and len(self._waiting) < depth and (views := next(self._coming, None)) is not None:
+            self._waiting.append((views, self._pool.submit(views)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,23 +121,19 @@ class ImageFiles(ReorderableSequence):
 
     def read(self, positions: NDArray[np.int64], key: int | None = None) -> Decoded:
         """The images at these positions, and the rows among them that are broken, with the reason."""
-        return self.reader.read(self._batch_name(positions, key), self._views(positions, key))
+        return self.reader.read(self._views(positions, key))
 
     def describe(self, row: int) -> str:
         """What an error calls the image."""
         return str(self.root / self.paths[row])
 
-    def _batch_name(self, positions: NDArray[np.int64], key: int | None) -> object:
-        return id(self.paths), key, self.rows(positions).numpy().tobytes()
-
     def _views(self, positions: NDArray[np.int64], key: int | None) -> list[ImageView]:
         rows = self.rows(positions).tolist()
-        return [ImageView(str(self.root / self.paths[row]), self.size, key, number) for number, row in enumerate(rows)]
+        return [ImageView(self.describe(row), self.size, key, number) for number, row in enumerate(rows)]
 
     def read_ahead(self, reads: Iterator[Read]) -> None:
         """Decode what will be read in the background."""
-        kept = ((positions, key if self.random_crop else None) for positions, key in reads)
-        self.reader.follow((self._batch_name(*read), self._views(*read)) for read in kept)
+        self.reader.follow(self._views(positions, key if self.random_crop else None) for positions, key in reads)
 
     @property
     def listing(self) -> str:
@@ -152,9 +143,8 @@ class ImageFiles(ReorderableSequence):
     def without_broken(self) -> Self:
         """The images that can be decoded, in the same order; each is tried once, now."""
         good, reasons = np.ones(len(self), bool), []
-        spans = [np.arange(s, min(s + SCANNED_AT_ONCE, len(self))) for s in range(0, len(self), SCANNED_AT_ONCE)]
-        self.read_ahead((positions, None) for positions in spans)
-        for positions in spans:
+        self.read_ahead((positions, None) for positions in spans(0, len(self), SCANNED_AT_ONCE))
+        for positions in spans(0, len(self), SCANNED_AT_ONCE):
             for row, reason in self.read(positions)[1]:
                 good[positions[row]] = False
                 reasons.append(f"{self.describe(int(self.order[positions[row]]))}: {reason}")
@@ -189,6 +179,4 @@ class ImageFiles(ReorderableSequence):
 
     def content(self, row: int) -> bytes:
         """The encoded image of a row."""
-        path = self.root / self.paths[row]
-        with reading(path):
-            return path.read_bytes()
+        return content_of(self.describe(row))

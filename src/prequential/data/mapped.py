@@ -5,10 +5,8 @@ form. Memory holds what is being read and nothing else. Format 1 had its inputs 
 `inputs-0000.npy`, …; they are read as they are.
 """
 
-import contextlib
 import json
 import math
-import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -27,9 +25,6 @@ from prequential.files import HEADER_SIZE, digest_of, npy_header, reading
 
 FORMAT = 2
 INDEX_FILE = "prepared.json"
-PROGRESS_FILE = "progress.json"
-WINDOW_BYTES = 1 << 20
-"""A sequential reader that enters a window of this size has the next one read in the background."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +85,8 @@ def unsealed(path: Path) -> dict[str, Any]:
 def open_prepared(directory: Path) -> "MappedSequence":
     """The sequence in a directory that `preq data prepare` has filled."""
     if not (directory / INDEX_FILE).exists():
-        unfinished = " (it was begun: the same command goes on)" if (directory / PROGRESS_FILE).exists() else ""
-        raise PreqError(f"{directory} holds no prepared data{unfinished}; see preq data prepare --help")
+        todo = "see preq data prepare --help; what was begun goes on with the same command"
+        raise PreqError(f"{directory} holds no prepared data; {todo}")
     content = unsealed(directory / INDEX_FILE)
     if (version := content.pop("format", None)) not in (1, FORMAT):
         raise PreqError(f"{directory / INDEX_FILE} has format {version}, this version reads 1 and {FORMAT}")
@@ -100,31 +95,21 @@ def open_prepared(directory: Path) -> "MappedSequence":
     return MappedSequence(
         index=index,
         stored_inputs=tuple(_map(directory / name, dtype, (n, *index.input_shape)) for name, n in index.input_files),
-        stored_labels=_map(directory / "labels.npy", np.dtype(index.label_dtype), (index.length,)).values,
+        stored_labels=_map(directory / "labels.npy", np.dtype(index.label_dtype), (index.length,)),
         length=index.length,
         source={"name": f"prepared:{directory}"},
         heldout=open_prepared(directory / "heldout") if (directory / "heldout").is_dir() else None,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class MappedArray:
-    """An array in a mapped file."""
-
-    values: NDArray[Any]
-    mapping: mmap.mmap
-
-
-def _map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> MappedArray:
+def _map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """The array in an .npy file, whose header and size must be exactly what the index says."""
     with reading(path), path.open("rb") as file:
-        header = file.read(HEADER_SIZE)
-        size = file.seek(0, 2)
+        header, size = file.read(HEADER_SIZE), file.seek(0, 2)
         wanted = HEADER_SIZE + math.prod(shape) * dtype.itemsize
         if header != npy_header(dtype, shape) or size != wanted:
             raise PreqError(f"{path} is damaged: {size} bytes where {wanted} should be, or another header")
-        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return MappedArray(np.frombuffer(mapping, dtype, offset=HEADER_SIZE).reshape(shape), mapping)
+        return np.asarray(np.memmap(file, dtype, "r", HEADER_SIZE, shape))
 
 
 def _of_index(name: str) -> Any:
@@ -137,7 +122,7 @@ class MappedSequence(LoadedSequence):
     """A sequence in mapped files. Make one with `prequential.prepare`, open it with `load_data("prepared:DIR")`."""
 
     index: Index
-    stored_inputs: tuple[MappedArray, ...]
+    stored_inputs: tuple[NDArray[Any], ...]
     """One after the other; more than one only in what was written in format 1."""
     stored_labels: NDArray[Any]
     length: int
@@ -159,29 +144,17 @@ class MappedSequence(LoadedSequence):
         return str((self.index.source or {}).get("name", self.name))
 
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
-        """Copies of the rows. A run of successive positions is one copy, and what follows it is read ahead."""
-        count = len(positions)
-        first, stop = (int(positions[0]), int(positions[-1]) + 1) if count else (0, 0)
-        successive = stop - first == count and bool((positions[1:] - positions[:-1] == 1).all())
-        if not (successive and first >= 0 and stop <= self.length):
-            self._require_within(positions)
-        if len(self.stored_inputs) > 1:
-            return torch.from_numpy(self._gathered(positions))
-        stored = self.stored_inputs[0]
-        if not successive:
-            return torch.from_numpy(stored.values[positions])
-        _ask_for_next(stored, first, stop)
-        return torch.from_numpy(stored.values[first:stop].copy())
-
-    def _gathered(self, positions: NDArray[np.int64]) -> NDArray[Any]:
-        """Rows out of several files."""
+        """Copies of the rows."""
+        self._require_within(positions)
+        if len(self.stored_inputs) == 1:
+            return torch.from_numpy(self.stored_inputs[0].take(positions, axis=0))
         rows = np.empty((len(positions), *self.input_shape), self.index.dtype)
         start = 0
         for stored in self.stored_inputs:
-            here = (positions >= start) & (positions < start + len(stored.values))
-            rows[here] = stored.values[positions[here] - start]
-            start += len(stored.values)
-        return rows
+            here = (positions >= start) & (positions < start + len(stored))
+            rows[here] = stored[positions[here] - start]
+            start += len(stored)
+        return torch.from_numpy(rows)
 
     def _require_within(self, positions: NDArray[np.int64]) -> None:
         if len(positions) and (positions.min() < 0 or positions.max() >= self.length):
@@ -200,16 +173,3 @@ class MappedSequence(LoadedSequence):
 
     def digests(self) -> dict[str, str]:
         return dict(self.index.digests) if self.length == self.index.length else self._digests
-
-
-def _ask_for_next(stored: MappedArray, start: int, stop: int) -> None:
-    """Have the system read what a sequential reader will want next, if it is entering a new window."""
-    row_size = stored.values.strides[0]
-    before, after = (HEADER_SIZE + row * row_size for row in (start, stop))
-    if before // WINDOW_BYTES == after // WINDOW_BYTES:
-        return
-    begin = after // WINDOW_BYTES * WINDOW_BYTES
-    size = min(max(WINDOW_BYTES, after - before), len(stored.mapping) - begin)
-    if size > 0:
-        with contextlib.suppress(OSError, AttributeError):  # only advice, and not on every system
-            stored.mapping.madvise(mmap.MADV_WILLNEED, begin, size)

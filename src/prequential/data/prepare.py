@@ -2,32 +2,23 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from prequential.data.digest import BLOCK_ROWS, BYTES_AT_ONCE, RunningDigest, digest_of_rows
-from prequential.data.mapped import (
-    FORMAT,
-    INDEX_FILE,
-    PROGRESS_FILE,
-    Index,
-    MappedSequence,
-    open_prepared,
-    sealed,
-    unsealed,
-)
-from prequential.data.optional import capabilities, is_own, is_sequence
+from prequential.data.digest import BLOCK_ROWS, BYTES_AT_ONCE, RunningDigest, digest_of_rows, spans
+from prequential.data.mapped import FORMAT, INDEX_FILE, Index, MappedSequence, open_prepared, sealed, unsealed
+from prequential.data.optional import capabilities, is_sequence
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.files import ArrayFile, sync_directory, write_atomically, writing
 from prequential.lock import DirectoryLock
 
+PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN_SAVES = 2.0
 HOW_NOT_WHAT = ("workers", "skip_broken", "crop")
 """Options of a source that do not decide what is written."""
@@ -64,9 +55,12 @@ def prepare(
     with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
     with DirectoryLock(directory):
-        index = _index_for(data, skip_broken=skip_broken)
+        index = _index_for(data)
         if (directory / INDEX_FILE).exists():
-            return _finished(directory, index)
+            found = open_prepared(directory)
+            read = replace(found.index, length=found.index.length + found.index.skipped)
+            _require_same(directory, _identity(index), _identity(read))
+            return found
         _require_ours(directory)
         with contextlib.closing(Writer(directory, index)) as writer:
             try:
@@ -82,10 +76,12 @@ def prepare(
     return open_prepared(directory)
 
 
-def _index_for(data: DataSequence, *, skip_broken: bool) -> Index:
-    more, first = capabilities(data), np.zeros(1, np.int64)
-    can_be_broken = skip_broken and is_own(data, "read")
-    sample = more.read(first)[0] if can_be_broken else _as_array(data.inputs(first))
+def _index_for(data: DataSequence) -> Index:
+    more = capabilities(data)
+    try:
+        sample, _ = more.read(np.zeros(1, np.int64))  # black where it is broken, which is told when its turn comes
+    except TypeError as error:
+        raise PreqError(f"the inputs cannot be prepared: .npy has no such type ({error}); convert to float32") from None
     return Index(
         name=data.name,
         num_classes=data.num_classes,
@@ -100,13 +96,6 @@ def _index_for(data: DataSequence, *, skip_broken: bool) -> Index:
     )
 
 
-def _as_array(inputs: torch.Tensor) -> NDArray[Any]:
-    if inputs.dtype == torch.bfloat16:
-        raise PreqError("bfloat16 inputs cannot be prepared: .npy has no such type; convert to float32")
-    array: NDArray[Any] = inputs.numpy()
-    return array
-
-
 def _identity(index: Index) -> dict[str, Any]:
     """What work that is gone on with must share with how it began."""
     own = ("blocks", "digests", "skipped", "shard_rows")
@@ -118,17 +107,8 @@ def _identity(index: Index) -> dict[str, Any]:
 def _require_same(directory: Path, wanted: dict[str, Any], there: dict[str, Any]) -> None:
     """Refuse a directory in which other data was begun or finished."""
     for name, value in wanted.items():
-        if there.get(name) != value:
-            raise PreqError(
-                f"{directory} holds other data: its {name} is {there.get(name)}, not {value}; choose another directory"
-            )
-
-
-def _finished(directory: Path, index: Index) -> MappedSequence:
-    found = open_prepared(directory)
-    read = replace(found.index, length=found.index.length + found.index.skipped)
-    _require_same(directory, _identity(index), _identity(read))
-    return found
+        if (has := there.get(name)) != value:
+            raise PreqError(f"{directory} holds other data: its {name} is {has}, not {value}; choose another directory")
 
 
 def _require_ours(directory: Path) -> None:
@@ -142,15 +122,10 @@ def _require_ours(directory: Path) -> None:
 
 def _write_all(writer: "Writer", data: DataSequence, skip_broken: bool, listener: PrepareListener) -> None:
     at_once = min(BLOCK_ROWS, writer.at_once)
-
-    def spans() -> Iterator[NDArray[np.int64]]:
-        for start in range(writer.num_read, len(data), at_once):
-            yield np.arange(start, min(start + at_once, len(data)))
-
     more = capabilities(data)
-    more.read_ahead((positions, None) for positions in spans())
+    more.read_ahead((positions, None) for positions in spans(writer.num_read, len(data), at_once))
     listener(writer.num_read, len(data), writer.skipped)
-    for positions in spans():
+    for positions in spans(writer.num_read, len(data), at_once):
         inputs, broken = more.read(positions) if skip_broken else (data.inputs(positions).numpy(), [])
         good = np.setdiff1d(np.arange(len(positions)), [row for row, _ in broken])
         labels = data.labels(positions).numpy()

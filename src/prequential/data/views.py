@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.data.decode import BrokenImage, decode_image
+from prequential.data.decode import BrokenImage, decode_image, strict_pillow
 from prequential.rng import uniforms
 
 WATCH_SECONDS = 5.0
@@ -42,7 +42,7 @@ class ImageView:
     """Which example of the training event this is: its draws are numbers 4·row … 4·row+3 under the key."""
 
     def decode(self, content: bytes) -> NDArray[np.uint8]:
-        """What is seen of an encoded image, shape (3, size, size).
+        """What is seen of an encoded image, shape (3, size, size); inside `strict_pillow`.
 
         Raises:
             BrokenImage: where there is no whole image.
@@ -52,22 +52,31 @@ class ImageView:
 
     def read(self) -> NDArray[np.uint8]:
         """The same of the image in the file."""
-        try:
-            content = Path(self.path).read_bytes()
-        except (OSError, ValueError) as error:
-            raise BrokenImage(self.path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
-        return self.decode(content)
+        return self.decode(content_of(self.path))
+
+
+def content_of(path: str) -> bytes:
+    """The file of an image.
+
+    Raises:
+        BrokenImage: where it cannot be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        raise BrokenImage(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def read_all(views: Sequence[ImageView], pixels: NDArray[np.uint8]) -> Broken:
     """Fill a row per view; the rows that are broken are black and returned with the reason."""
     broken = []
-    for row, view in enumerate(views):
-        try:
-            pixels[row] = view.read()
-        except BrokenImage as error:
-            pixels[row] = 0
-            broken.append((row, error.reason))
+    with strict_pillow():
+        for row, view in enumerate(views):
+            try:
+                pixels[row] = view.read()
+            except BrokenImage as error:
+                pixels[row] = 0
+                broken.append((row, error.reason))
     return broken
 
 

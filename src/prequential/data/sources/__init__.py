@@ -85,15 +85,10 @@ def open_source(
         raise PreqError(f"order 'given' has no seed, got order_seed {order_seed}; leave one of them out")
     shuffled = (order or ("shuffled" if order_seed is not None else source.order)) == "shuffled"
     seed = whole_seed("the order seed", 0 if order_seed is None else order_seed) if shuffled else None
-    request = Request(
-        name=name,
-        argument=argument,
-        directory=user_directory(data_dir),
-        order_seed=seed,
-        order_asked=order is not None or order_seed is not None,
-        options=chosen,
+    asked, place = order is not None or order_seed is not None, user_directory(data_dir)
+    return source.read(
+        Request(name=name, argument=argument, directory=place, order_seed=seed, order_asked=asked, options=chosen)
     )
-    return source.read(request)
 
 
 def find_source(name: str) -> tuple["Source", str]:

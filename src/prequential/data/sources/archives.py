@@ -1,10 +1,8 @@
 """NumPy archives: inputs and labels as arrays."""
 
-import contextlib
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +11,7 @@ from prequential.data.sequence import ArraySequence
 from prequential.data.sources.request import Request
 from prequential.data.sources.tables import Rows, table, with_numbers
 from prequential.errors import PreqError, unknown_name
+from prequential.files import reading
 
 USUAL_ARRAYS = (
     *(("x_train", "y_train"), ("inputs", "labels"), ("images", "labels")),
@@ -23,7 +22,7 @@ USUAL_ARRAYS = (
 def npz(request: Request) -> ArraySequence:
     """Arrays of inputs and labels; those of x_test and y_test are held out. Images are recognised by shape and type."""
     path = request.path()
-    with _opened(path) as arrays:
+    with reading(path), path.open("rb") as file, _opened(path, file) as arrays:
         names = [_array_names(path, arrays, request)]
         if names[0][0] == "x_train" and {"x_test", "y_test"} <= set(arrays.files):
             names.append(("x_test", "y_test"))
@@ -51,18 +50,15 @@ def _as_images(values: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(values.transpose(0, 3, 1, 2)) if values.dtype == np.uint8 and is_last else values
 
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    with contextlib.ExitStack() as stack:
-        try:
-            file = stack.enter_context(path.open("rb"))
-            opened = np.load(file, allow_pickle=False)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            reason = "it is empty" if path.is_file() and not path.stat().st_size else str(error).splitlines()[0]
-            raise PreqError(f"{path} cannot be read as .npz: {reason}") from None
-        if not isinstance(opened, np.lib.npyio.NpzFile):
-            raise PreqError(f"{path} is a single array; npz: takes an archive with inputs and labels (np.savez)")
-        yield stack.enter_context(opened)
+def _opened(path: Path, file: IO[bytes]) -> Any:
+    try:
+        opened = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        reason = "it is empty" if not path.stat().st_size else str(error).splitlines()[0]
+        raise PreqError(f"{path} cannot be read as .npz: {reason}") from None
+    if not isinstance(opened, np.lib.npyio.NpzFile):
+        raise PreqError(f"{path} is a single array; npz: takes an archive with inputs and labels (np.savez)")
+    return opened
 
 
 def _array(path: Path, arrays: Any, name: str) -> NDArray[Any]:

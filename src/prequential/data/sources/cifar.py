@@ -40,9 +40,11 @@ class Layout:
     def read(self, request: Request) -> ArraySequence:
         """50,000 photographs of ten things, or of a hundred (the fine labels), and 10,000 held out."""
         place = self.files.found(request.directory)
-        rows = [self._rows(place / name, NUM_IMAGES // len(self.train)) for name in self.train]
-        held = self._split(self._rows(place / self.test, NUM_HELDOUT))
-        train = self._split(np.concatenate(rows))
+        counts = {name: NUM_IMAGES // len(self.train) for name in self.train} | {self.test: NUM_HELDOUT}
+        rows = np.concatenate([self._rows(place / name, count) for name, count in counts.items()])
+        images = np.ascontiguousarray(rows[:, self.label_bytes :]).reshape(-1, 3, 32, 32)
+        labels = rows[:, self.label_bytes - 1].astype(np.int64)
+        train, held = (images[:NUM_IMAGES], labels[:NUM_IMAGES]), (images[NUM_IMAGES:], labels[NUM_IMAGES:])
         return request.sequence(*train, num_classes=self.num_classes, heldout=held, name=request.name)
 
     def _rows(self, path: Path, num_rows: int) -> np.ndarray:
@@ -57,10 +59,6 @@ class Layout:
             )
         return content.reshape(num_rows, row_size)
 
-    def _split(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        images = np.ascontiguousarray(rows[:, self.label_bytes :]).reshape(-1, 3, 32, 32)
-        return images, rows[:, self.label_bytes - 1].astype(np.int64)
-
 
 TEN = Layout(
     num_classes=10,
@@ -71,10 +69,5 @@ TEN = Layout(
     remote=CIFAR10,
 )
 HUNDRED = Layout(
-    num_classes=100,
-    folder="cifar-100-binary",
-    train=("train.bin",),
-    test="test.bin",
-    label_bytes=2,
-    remote=CIFAR100,
+    num_classes=100, folder="cifar-100-binary", train=("train.bin",), test="test.bin", label_bytes=2, remote=CIFAR100
 )

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,7 +29,9 @@ CLOC_FILES = PublishedFiles(
     by_hand="CLOC (39 million photographs) has no download: put train.txt (a path and a label per line, in time order) "
     "and the images into a folder 'cloc'",
 )
-MOST_LABELS = 10_000_000
+SOLUTION = "LOC_val_solution.csv"
+LISTED = re.compile(r"(.+?)\s*[,\s]\s*(\d{1,7})")
+"""A line of a list: a path and a class number."""
 
 
 class Labelled(NamedTuple):
@@ -45,12 +48,11 @@ def folder(request: Request) -> ImageFiles:
     if not root.is_dir():
         raise PreqError(f"{root} is a file; folder: takes a folder with one sub-folder per class")
     classes = class_names(root)
-    return _sequence(request, _name(root.resolve()), len(classes), read_classes(root, classes))
-
-
-def _name(root: Path) -> str:
-    """The folder's name, with that of the folder above where it says only which part of the data it is."""
-    return f"{root.parent.name}/{root.name}" if root.name.lower() in ("train", "val", "test", "images") else root.name
+    place = root.resolve()
+    # a name that says only which part of the data it is gets that of the folder above
+    is_part = place.name.lower() in ("train", "val", "test", "images")
+    name = f"{place.parent.name}/{place.name}" if is_part else place.name
+    return _sequence(request, name, len(classes), read_classes(root, classes))
 
 
 def class_names(root: Path) -> list[str]:
@@ -76,12 +78,9 @@ def read_classes(root: Path, classes: list[str]) -> Labelled:
         paths += images
         labels += [label] * len(images)
     if ignored:
-        warnings.warn(
-            f"{len(ignored)} files under {root} are no JPEG, PNG or WebP and are left out ({ignored[0]}"
-            f"{', …' if len(ignored) > 1 else ''})",
-            PreqWarning,
-            stacklevel=5,
-        )
+        which = f"{ignored[0]}{', …' if len(ignored) > 1 else ''}"
+        told = f"{len(ignored)} files under {root} are no JPEG, PNG or WebP and are left out ({which})"
+        warnings.warn(told, PreqWarning, stacklevel=5)
     return Labelled(root, paths, labels)
 
 
@@ -114,80 +113,62 @@ def imagenet(request: Request) -> ImageFiles:
     """ILSVRC 2012: train/<class>/*.JPEG, and val/ in class folders or flat with LOC_val_solution.csv."""
     root = IMAGENET_FILES.found(request.directory)
     classes = class_names(root / "train")
-    held = _imagenet_heldout(root, classes) if (root / "val").is_dir() else None
-    return _sequence(request, "imagenet", len(classes), read_classes(root / "train", classes), held)
+    held = [_imagenet_heldout(root, classes)] if (root / "val").is_dir() else []
+    return _sequence(request, "imagenet", len(classes), read_classes(root / "train", classes), *held)
 
 
 def _imagenet_heldout(root: Path, classes: list[str]) -> Labelled:
     if any(entry.is_dir() for entry in _entries(root / "val")):
         return read_classes(root / "val", classes)
-    solution = next((p for p in (root, *list(root.parents)[:3]) if (p / "LOC_val_solution.csv").exists()), None)
+    solution = next((p / SOLUTION for p in (root, *list(root.parents)[:3]) if (p / SOLUTION).exists()), None)
     if solution is None:
-        raise PreqError(
-            f"{root / 'val'} is flat and there is no LOC_val_solution.csv beside {root.name}; add it, or sort the "
-            "images into class folders"
-        )
-    numbers = {name: label for label, name in enumerate(classes)}
+        todo = "add it, or sort the images into class folders"
+        raise PreqError(f"{root / 'val'} is flat and there is no {SOLUTION} beside {root.name}; {todo}")
     paths, labels = [], []
-    with (solution / "LOC_val_solution.csv").open(newline="") as file:
+    with solution.open(newline="") as file:
         for number, row in enumerate(csv.DictReader(file), 1):
-            image, prediction = row.get("ImageId"), (row.get("PredictionString") or "").split()
-            if not image or not prediction or prediction[0] not in numbers:
-                raise PreqError(
-                    f"row {number} of {solution / 'LOC_val_solution.csv'} names no class of {root / 'train'}"
-                )
+            image, name = row.get("ImageId"), (row.get("PredictionString") or "").partition(" ")[0]
+            if not image or name not in classes:
+                raise PreqError(f"row {number} of {solution} names no class of {root / 'train'}")
             paths.append(f"{image}.JPEG")
-            labels.append(numbers[prediction[0]])
+            labels.append(classes.index(name))
     return Labelled(root / "val", paths, labels)
 
 
 def listed(request: Request) -> ImageFiles:
     """A text file: a path relative to it and a label per line."""
     path = request.path()
-    return _from_lists(request, path, None, path.stem)
+    return _from_lists(request, path.stem, path)
 
 
 def cloc(request: Request) -> ImageFiles:
     """Images and labels in time order: train.txt, and test.txt held out."""
     root = CLOC_FILES.found(request.directory)
-    held = root / "test.txt"
-    return _from_lists(request, root / "train.txt", held if held.exists() else None, "cloc")
+    return _from_lists(request, "cloc", root / "train.txt", *root.glob("test.txt"))
 
 
-def _from_lists(request: Request, train: Path, test: Path | None, name: str) -> ImageFiles:
-    parts = [_read_list(path) for path in (train, test) if path is not None]
+def _from_lists(request: Request, name: str, *lists: Path) -> ImageFiles:
+    parts = [_read_list(path) for path in lists]
     num_classes = max(2, 1 + max(label for part in parts for label in part.labels))
     return _sequence(request, name, num_classes, *parts)
 
 
-def _is_label(text: str) -> bool:
-    return text.isdecimal() and len(text) < 10 and int(text) <= MOST_LABELS
-
-
 def _read_list(path: Path) -> Labelled:
     paths, labels = [], []
-    try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
-                separator = "," if "," in line else None
-                parts = line.strip().rsplit(separator, 1)
-                if len(parts) != 2 or not _is_label(parts[1].strip()):
-                    raise PreqError(f"{path}: line {number} is '{line.strip()[:60]}', wanted a path and a class number")
-                paths.append(parts[0].strip())
-                labels.append(int(parts[1]))
-    except (OSError, UnicodeDecodeError) as error:
-        raise PreqError(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+    with reading(path), path.open(encoding="utf-8", errors="backslashreplace") as file:
+        for number, line in enumerate(map(str.strip, file), 1):
+            if found := LISTED.fullmatch(line):
+                paths.append(found[1])
+                labels.append(int(found[2]))
+            elif line:
+                raise PreqError(f"{path}: line {number} is '{line[:60]}', wanted a path and a class number")
     if not paths:
         raise PreqError(f"{path} lists no image; give a path and a label per line")
     return Labelled(path.parent, paths, labels)
 
 
-def _sequence(
-    request: Request, name: str, num_classes: int, train: Labelled, held: Labelled | None = None
-) -> ImageFiles:
-    """The images of a list, and those of a held-out one; all are brought to the size of the first."""
+def _sequence(request: Request, name: str, num_classes: int, train: Labelled, *held: Labelled) -> ImageFiles:
+    """The images of a list, and those of a held-out one where there is one; all get the size of the first."""
     options = request.options
     data = ImageFiles(
         **_fields(train),
@@ -197,8 +178,8 @@ def _sequence(
         source=request.source,
         reader=ImageReader(options.workers),
     ).sized(options.size)
-    if held is not None:
-        data = replace(data, heldout=replace(data, **_fields(held), name="held-out"))
+    for part in held:
+        data = replace(data, heldout=replace(data, **_fields(part), name="held-out"))
     return request.ordered(data)
 
 

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from prequential.data.decode import BrokenImage
+from prequential.data.decode import BrokenImage, strict_pillow
 from prequential.data.images import ImageFiles
 from prequential.data.sequence import LoadedSequence
 from prequential.data.sources.request import Request
 from prequential.data.sources.tables import Rows, label_column, numbered, table
-from prequential.data.views import Broken, ImageView
+from prequential.data.views import Broken, content_of
 from prequential.data.workers import Decoded
 from prequential.errors import PreqError
 
@@ -33,7 +34,9 @@ def hub(request: Request) -> LoadedSequence:
             what = "holds images" if images else "is a table"
             raise PreqError(f"{option} has no meaning for {name}, which {what}")
     if not images:
-        return _table(request, train, heldout, label, name)
+        is_alike = heldout is not None and set(train.column_names) <= set(heldout.column_names)
+        held_rows = _rows(heldout.select_columns(train.column_names), label, name) if is_alike else None
+        return table(request, name, _rows(train, label, name), held_rows)
     if len(images) > 1:
         raise PreqError(f"{name} has {len(images)} columns of images ({', '.join(images)}); keep one")
     data = _images(request, train, images[0], label, name).sized(request.options.size)
@@ -66,13 +69,6 @@ def _open(request: Request) -> tuple[Any, Any, str]:
         raise PreqError(f"'{argument}' has no train split; it has: {', '.join(opened)}")
     held = next((opened[split] for split in HELDOUT_SPLITS if split in opened), None)
     return opened["train"], held, name
-
-
-def _table(request: Request, train: Any, heldout: Any, label: str, name: str) -> LoadedSequence:
-    held = None
-    if heldout is not None and set(train.column_names) <= set(heldout.column_names):
-        held = _rows(heldout.select_columns(train.column_names), label, name)
-    return table(request, name, _rows(train, label, name), held)
 
 
 def _rows(rows: Any, label: str, name: str) -> Rows:
@@ -134,32 +130,26 @@ class HubImages(ImageFiles):
     def content(self, row: int) -> bytes:
         """The encoded image of a row."""
         cell = self.table[row][self.column]
-        if cell is None:
+        if cell is None or (cell.get("bytes") is None and not cell.get("path")):
             raise BrokenImage(self.describe(row), "there is none")
-        if cell.get("bytes") is not None:
-            return bytes(cell["bytes"])
-        try:
-            return Path(cell["path"]).read_bytes()
-        except (OSError, TypeError) as error:
-            raise BrokenImage(self.describe(row), f"it cannot be read ({error})") from None
+        return content_of(cell["path"]) if cell.get("bytes") is None else bytes(cell["bytes"])
 
     def describe(self, row: int) -> str:
         return f"row {row} of '{self.name}'"
 
     def read(self, positions: NDArray[np.int64], key: int | None = None) -> Decoded:
-        images = np.zeros((len(positions), *self.input_shape), np.uint8)
-        broken: Broken = []
+        rows, views = self.rows(positions).tolist(), self._views(positions, key)
+        images = np.zeros((len(rows), *self.input_shape), np.uint8)
 
-        def decode(number: int, row: int) -> None:
+        def decode(number: int) -> Broken:
             try:
-                images[number] = ImageView(self.describe(row), self.size, key, number).decode(self.content(row))
+                images[number] = views[number].decode(self.content(rows[number]))
             except BrokenImage as error:
-                broken.append((number, error.reason))
+                return [(number, error.reason)]
+            return []
 
-        rows = self.rows(positions).tolist()
-        with ThreadPoolExecutor(4) as threads:
-            list(threads.map(decode, range(len(rows)), rows))
-        return images, sorted(broken)
+        with strict_pillow(), ThreadPoolExecutor(4) as threads:
+            return images, list(chain.from_iterable(threads.map(decode, range(len(rows)))))
 
     def read_ahead(self, reads: Any) -> None:
         """Nothing to do: the rows lie in a mapped file."""

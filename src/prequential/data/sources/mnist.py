@@ -1,6 +1,6 @@
 """MNIST, which the package carries, Fashion-MNIST and EMNIST: idx files of 28×28 grey images; and RGB-MNIST of MNIST.
 
-idx is a magic number, sizes, then the values, big-endian.
+idx is a magic number, big-endian sizes, then the values, here bytes.
 
 RGB-MNIST is three random MNIST digits as the channels of one image; the label is the red one's. Green and blue say
 nothing about the label, so a model that is given only red should have the shorter code. Conditioning on fewer channels
@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import torch
@@ -44,7 +43,6 @@ CONDITIONINGS = ("R", "RG", "RGB")
 NUM_EXAMPLES, NUM_HELDOUT = 100_000, 10_000
 """Of RGB-MNIST."""
 MOST_BYTES = 1 << 36
-_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 Part = tuple[np.ndarray, np.ndarray]
 """Images and labels."""
 
@@ -70,7 +68,7 @@ def mnist(request: Request) -> ArraySequence:
     place = MNIST_FILES.found(request.directory)
     if request.directory is not None and place == BUNDLED:
         warnings.warn(f"{request.directory} holds no MNIST files; the bundled ones are used", PreqWarning, stacklevel=4)
-    parts = _read(place, MNIST_FILES, 60_000, 10_000)
+    parts = _read(place, MNIST_FILES)
     if parts[0][1][: len(FASHION_BEGINS)].tolist() == FASHION_BEGINS:
         raise PreqError(f"the files in {place} are Fashion-MNIST's; ask for fashion-mnist, or name another directory")
     return _sequence(request, parts, 10)
@@ -78,7 +76,7 @@ def mnist(request: Request) -> ArraySequence:
 
 def fashion(request: Request) -> ArraySequence:
     """60,000 pieces of clothing and 10,000 held out."""
-    return _sequence(request, _read(FASHION_FILES.found(request.directory), FASHION_FILES, 60_000, 10_000), 10)
+    return _sequence(request, _read(FASHION_FILES.found(request.directory), FASHION_FILES), 10)
 
 
 def emnist(request: Request) -> ArraySequence:
@@ -86,10 +84,8 @@ def emnist(request: Request) -> ArraySequence:
     split = request.name.removeprefix("emnist-")
     published = emnist_files(split)
     place, first = published.found(request.directory), int(split == "letters")
-    parts = [
-        (np.ascontiguousarray(images.transpose(0, 1, 3, 2)), labels.astype(np.int64) - first)
-        for images, labels in _read(place, published, None, None)
-    ]
+    read = _read(place, published)
+    parts = [(images.transpose(0, 1, 3, 2), labels.astype(np.int64) - first) for images, labels in read]
     if min(labels.min() for _, labels in parts) < 0:
         raise PreqError(f"emnist-letters in {place} holds a label 0; its labels begin at 1: get the files again")
     return _sequence(request, parts, SPLITS[split][0])
@@ -110,14 +106,9 @@ def rgb_mnist(request: Request) -> ArraySequence:
 def _mixed(digits: ArraySequence, length: int, num_channels: int, key: int) -> ArraySequence:
     """Which digits are put together depends on the seed alone, not on how many channels are kept."""
     chosen = torch.from_numpy(integers_below(len(digits), key, np.arange(3 * length)).reshape(length, 3))
-    images = digits.stored_inputs[:, 0][chosen[:, :num_channels].reshape(-1)]
-    return ArraySequence(
-        images.reshape(length, num_channels, *images.shape[1:]),
-        digits.stored_labels[chosen[:, 0]],
-        digits.num_classes,
-        torch.arange(length),
-        examples=chosen,
-    )
+    images = digits.stored_inputs[:, 0][chosen[:, :num_channels]]
+    labels = digits.stored_labels[chosen[:, 0]]
+    return ArraySequence(images, labels, digits.num_classes, torch.arange(length), examples=chosen)
 
 
 def _sequence(request: Request, parts: Sequence[Part], num_classes: int) -> ArraySequence:
@@ -125,58 +116,43 @@ def _sequence(request: Request, parts: Sequence[Part], num_classes: int) -> Arra
     return request.sequence(*train, num_classes=num_classes, heldout=held, name=request.kind)
 
 
-def _read(place: Path, files: PublishedFiles, *lengths: int | None) -> list[Part]:
-    """The training and the held-out part; None for a length that may be any."""
+def _read(place: Path, files: PublishedFiles) -> list[Part]:
+    """The training and the held-out part; each file plain or packed."""
+    plain = [place / name for name in files.names]
+    packed = [path.with_name(f"{path.name}.gz") for path in plain]
+    paths = [one if one.exists() or not other.exists() else other for one, other in zip(plain, packed, strict=True)]
     parts = []
-    for length, images_name, labels_name in zip(lengths, files.names[::2], files.names[1::2], strict=True):
-        images = _read_array(place, images_name, (length, 28, 28))
-        parts.append((images[:, None], _read_array(place, labels_name, (len(images),))))
+    for images_path, labels_path in (paths[:2], paths[2:]):
+        images, labels = read_idx(images_path), read_idx(labels_path)
+        if labels.ndim != 1 or images.shape != (len(labels), 28, 28):
+            raise PreqError(f"{images_path} has shape {images.shape}, wanted 28×28 for each of {labels.shape} labels")
+        parts.append((images[:, None], labels))
     return parts
 
 
-def _read_array(place: Path, name: str, shape: tuple[int | None, ...]) -> np.ndarray:
-    """The array in an idx file, plain or packed; its shape must fit (None: any size)."""
-    plain, packed = place / name, place / f"{name}.gz"
-    path = plain if plain.exists() or not packed.exists() else packed
-    values = read_idx(path)
-    fits = len(values.shape) == len(shape) and all(w in (None, h) for w, h in zip(shape, values.shape, strict=True))
-    if not fits or values.dtype != np.uint8:
-        wanted = str(shape).replace("None", "any")
-        raise PreqError(f"{path} holds {values.dtype} of shape {values.shape}, wanted uint8 of shape {wanted}")
-    return values.copy()
-
-
-def read_idx(path: Path) -> NDArray[np.generic]:
-    """The array in an idx file, plain or gzipped. No more is read than its header says.
+def read_idx(path: Path) -> NDArray[np.uint8]:
+    """The array in an idx file of bytes, gzipped where its name says so. No more is read than its header says.
 
     Raises:
         PreqError: naming the file and what is wrong with it.
     """
     try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            with gzip.GzipFile(fileobj=raw) if packed else raw as file:
-                return _read_values(path, file)
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            magic = file.read(4)
+            if len(magic) < 4 or magic[:3] != b"\0\0\x08":
+                begin = magic.hex() or "nothing"
+                raise PreqError(f"{path} is not an idx file of bytes: it begins with {begin}; get it again")
+            sizes = file.read(4 * magic[3])
+            if len(sizes) < 4 * magic[3]:
+                raise PreqError(f"{path} is truncated inside its header; get it again")
+            shape = struct.unpack(f">{magic[3]}I", sizes)
+            expected = math.prod(shape)
+            if expected > MOST_BYTES:
+                raise PreqError(f"{path} claims {expected} bytes of values, more than {MOST_BYTES}; is it an idx file?")
+            content = file.read(expected + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise PreqError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}; get it again") from None
-
-
-def _read_values(path: Path, file: IO[bytes] | gzip.GzipFile) -> NDArray[np.generic]:
-    magic = file.read(4)
-    if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES:
-        raise PreqError(f"{path} is not an idx file: it begins with {magic.hex() or 'nothing'}; get it again")
-    num_dimensions = magic[3]
-    sizes = file.read(4 * num_dimensions)
-    if len(sizes) < 4 * num_dimensions:
-        raise PreqError(f"{path} is truncated inside its header; get it again")
-    shape, dtype = struct.unpack(f">{num_dimensions}I", sizes), np.dtype(_TYPES[magic[2]])
-    expected = math.prod(shape) * dtype.itemsize
-    if expected > MOST_BYTES:
-        raise PreqError(f"{path} claims {expected} bytes of values, more than {MOST_BYTES}; is it an idx file?")
-    content = file.read(expected + 1)
     if len(content) != expected:
         state = "truncated" if len(content) < expected else "too long"
         raise PreqError(f"{path} is {state}: {len(content)} bytes of values, its header {shape} says {expected}")
-    values = np.frombuffer(content, dtype).reshape(shape)
-    return values if dtype.itemsize == 1 else values.astype(dtype.newbyteorder("="))
+    return np.frombuffer(content, np.uint8).reshape(shape)
