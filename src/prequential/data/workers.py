@@ -113,7 +113,8 @@ class DecodePool:
 
     Batches are worked on in the order of `submit` and may be taken in any. The pixels are the same for
     any number of workers. Several threads may use one pool. Where a worker ends, all do, and every batch that is not
-    finished is an error. A pool that nobody has any more ends its workers.
+    finished is an error. A pool that nobody has any more ends its workers; so does the end of the program, once what
+    was submitted is done.
 
     Args:
         num_workers: processes; with 0 a thread of this process decodes.
