@@ -111,7 +111,7 @@ def _require_inside(root: Path, path: Path) -> None:
 
 def imagenet(request: Request) -> ImageFiles:
     """ILSVRC 2012: train/<class>/*.JPEG, and val/ in class folders or flat with LOC_val_solution.csv."""
-    root = IMAGENET_FILES.found(request.directory)
+    root = IMAGENET_FILES.found(request)
     classes = class_names(root / "train")
     held = [_imagenet_heldout(root, classes)] if (root / "val").is_dir() else []
     return _sequence(request, "imagenet", len(classes), read_classes(root / "train", classes), *held)
@@ -143,7 +143,7 @@ def listed(request: Request) -> ImageFiles:
 
 def cloc(request: Request) -> ImageFiles:
     """Images and labels in time order: train.txt, and test.txt held out."""
-    root = CLOC_FILES.found(request.directory)
+    root = CLOC_FILES.found(request)
     return _from_lists(request, "cloc", root / "train.txt", *root.glob("test.txt"))
 
 
