@@ -130,6 +130,10 @@ def test_devices_and_pipes_are_not_opened(table: Path, tmp_path: Path, capsys: C
             run = renamed(table, tmp_path / f"{number}{kind}", {"name": f"{kind}:{path}"})
             assert main(["verify", run]) == 2
             assert "is neither a file nor a folder" in capsys.readouterr().err
+    (tmp_path / "list.txt").write_text("pipe 0\n/dev/zero 1\n")
+    images: dict[str, Any] = {"name": f"list:{tmp_path / 'list.txt'}", "skip_broken": True, "size": 8}
+    assert main(["verify", renamed(table, tmp_path / "images", images)]) == 2
+    assert "holds what is no file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

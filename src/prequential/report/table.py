@@ -91,9 +91,9 @@ def in_csv(value: object) -> object:
     """
     if isinstance(value, dict | list | bool):
         value = json.dumps(value, ensure_ascii=False)
-    if not isinstance(value, str):
+    if value is None or isinstance(value, int | float):
         return value
-    text = printable(value)
+    text = printable(str(value))
     begin = unicodedata.normalize("NFKC", text[:1])  # also the wide forms, which some spreadsheets take for the same
     return f"'{text}" if begin in FORMULA and not NUMBER.fullmatch(text) else text
 
