@@ -8,13 +8,26 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from prequential.terminal import printable
+
 
 class PreqError(ValueError):
-    """A mistake in what the user gave us. Its text is one line and is shown as it is."""
+    """A mistake in what the user gave us. Its text is one line, whatever names and files put into it.
+
+    Example:
+        >>> print(PreqError("unknown model 'a\\x1b[2J\\nb'"))
+        unknown model 'a\\x1b[2J\\nb'
+    """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class PreqWarning(UserWarning):
-    """Something the user should know that does not stop the work."""
+    """Something the user should know that does not stop the work; one line like `PreqError`."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> PreqError:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.errors import PreqError
+from prequential.terminal import printable
 
 CELL = "padding:2px 10px;text-align:{side};white-space:nowrap"
 
@@ -27,15 +28,18 @@ def html_table(
         1
     """
 
+    def safe(text: str) -> str:
+        return html.escape(printable(text))
+
     def line(tag: str, cells: Sequence[str], style: str = "") -> str:
         styles = [CELL.format(side="right" if column else "left") + style for column in range(len(cells))]
-        row = (f'<{tag} style="{s}">{html.escape(cell)}</{tag}>' for s, cell in zip(styles, cells, strict=True))
+        row = (f'<{tag} style="{s}">{safe(cell)}</{tag}>' for s, cell in zip(styles, cells, strict=True))
         return f"<tr>{''.join(row)}</tr>"
 
     shown = [line("td", row, ";opacity:0.6" * (number >= len(rows) - faint)) for number, row in enumerate(rows)]
     head = f"<thead>{line('th', heads)}</thead>" if heads else ""
-    caption = f'<caption style="text-align:left;font-weight:bold">{html.escape(title)}</caption>'
-    notes = "".join(f"<div>{html.escape(text)}</div>" for text in below)
+    caption = f'<caption style="text-align:left;font-weight:bold">{safe(title)}</caption>'
+    notes = "".join(f"<div>{safe(text)}</div>" for text in below)
     return f'<table style="border-collapse:collapse">{caption}{head}<tbody>{"".join(shown)}</tbody></table>{notes}'
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from prequential import __version__
 from prequential.errors import PreqError, PreqWarning, require_known
+from prequential.terminal import tell
 
 COMMANDS = {
     "run": "learn a sequence and print its description length",
@@ -81,7 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         return _mistake(f"preq {arguments[0]} needs torch, which is not installed here; reading runs works without")
     except KeyboardInterrupt:
-        print("preq: interrupted", file=sys.stderr)
+        tell("preq: interrupted", error=True)
         return EXIT_INTERRUPTED
     except OSError as error:
         is_full = error.errno == errno.ENOSPC and error.filename is None
@@ -92,20 +93,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"preq: note: {message}", file=sys.stderr)
+    tell(f"preq: note: {message}", error=True)
 
 
 def _mistake(text: object) -> int:
-    print(f"preq: {text}", file=sys.stderr)
+    tell(f"preq: {text}", error=True)
     return EXIT_MISTAKE
 
 
 def _dispatch(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(HELP, end="")
+        tell(*HELP.splitlines())
         return 0
     if arguments[0] in ("-V", "--version", "version"):
-        print(f"preq {__version__}")
+        tell(f"preq {__version__}")
         return 0
     first, words = arguments[0], arguments[: 2 if " ".join(arguments[:2]) in _OF_TWO_WORDS else 1]
     require_known("command", first, COMMANDS)

@@ -14,6 +14,7 @@ from prequential.cli.source import SourceFlags, reload
 from prequential.errors import PreqError
 from prequential.files import reading, write_atomically, writing
 from prequential.settings import setting
+from prequential.terminal import tell
 
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
@@ -102,7 +103,7 @@ def main_decode(flags: Decode) -> None:
     buffer = io.BytesIO()
     np.save(buffer, labels, allow_pickle=False)
     write_atomically(output, buffer.getvalue())
-    print(f"{len(labels):,} labels, verified: {output}")
+    tell(f"{len(labels):,} labels, verified: {output}")
 
 
 def _inputs(flags: Decode, header: dict[str, Any]) -> "LoadedSequence":
@@ -136,12 +137,12 @@ def sizes_of(content: bytes, output: Path | None) -> dict[str, object]:
 
 def print_sizes(sizes: dict[str, object]) -> None:
     """For a person."""
-    print(f"codelength  {sizes['codelength_bits']:>12,.0f} bits  ({sizes['codelength_nats']:,.1f} nats)")
-    print(f"bitstream   {sizes['payload_bits']:>12,} bits  (+ {sizes['header_bits']:,} bits of header)")
+    tell(f"codelength  {sizes['codelength_bits']:>12,.0f} bits  ({sizes['codelength_nats']:,.1f} nats)")
+    tell(f"bitstream   {sizes['payload_bits']:>12,} bits  (+ {sizes['header_bits']:,} bits of header)")
     if "labels_identical" in sizes:
-        print(f"record      {sizes['record_nats']:>12,.1f} nats; decoded without labels, every label identical")
+        tell(f"record      {sizes['record_nats']:>12,.1f} nats; decoded without labels, every label identical")
     if sizes["file"]:
-        print(f"file: {sizes['file']}")
+        tell(f"file: {sizes['file']}")
 
 
 def _new_file(name: str) -> Path:

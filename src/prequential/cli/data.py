@@ -11,6 +11,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from prequential.cli.show import LiveLine, print_list
 from prequential.cli.source import PlaceFlags, SourceFlags
 from prequential.settings import setting
+from prequential.terminal import tell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ def main_data_prepare(flags: Prepare) -> None:
         prepared = prepare(data, flags.to, skip_broken=flags.skip_broken, listener=show)
     size = sum(file.stat().st_size for file in Path(flags.to).rglob("*.npy"))
     skipped = f", {prepared.index.skipped:,} broken ones left out" if prepared.index.skipped else ""
-    print(f"{len(prepared):,} examples{skipped}, {size / 1e6:,.0f} MB in {time.monotonic() - begin:,.1f} s")
-    print(f"read it with prepared:{flags.to}")
+    tell(f"{len(prepared):,} examples{skipped}, {size / 1e6:,.0f} MB in {time.monotonic() - begin:,.1f} s")
+    tell(f"read it with prepared:{flags.to}")
     if data.training_view:
-        print("training then sees whole images; --augment resized-crop makes it see random parts of them")
+        tell("training then sees whole images; --augment resized-crop makes it see random parts of them")

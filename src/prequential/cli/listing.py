@@ -6,11 +6,13 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 from rich.table import Column
+from rich.text import Text
 
 from prequential.cli.show import print_list
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
 from prequential.presets import PRESETS, Preset, find_preset
+from prequential.report.table import say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,15 +78,15 @@ def main_presets(flags: PresetFlags) -> None:
         "the first that fits data and model is taken; flags go before it; the best of n runs costs ln n nats more",
     )
     for each in shown if flags.name else ():
-        told = f"\n{each.name} for {', '.join(each.data)}: {each.recipe}\n  {dict(each.settings)}"
-        Console().print(told, highlight=False)
+        for line in ("", f"{each.name} for {', '.join(each.data)}: {each.recipe}", f"  {dict(each.settings)}"):
+            say(Console(), line)
 
 
-def _reached(preset: Preset) -> str:
+def _reached(preset: Preset) -> Text:
     lines = []
     for each in preset.reached:
         error = f" ± {each.standard_error:,.0f}" if each.standard_error is not None else ""
         seeds = f", {each.seeds} seeds" if each.seeds > 1 else ""
         tried = f", {each.tried} settings tried" if each.tried else ""
         lines.append(f"{each.nats:,.0f}{error} nats{seeds}{tried} ({each.where}, {each.when}): {each.command}")
-    return "\n".join(lines) or "–"
+    return Text("\n".join(lines) or "–")

@@ -14,12 +14,13 @@ from rich.console import Console
 from prequential.catalogue import short_names
 from prequential.cli.parse import JsonFlag, PathText, Runs
 from prequential.errors import PreqError
-from prequential.report.names import main_settings, printable
+from prequential.report.names import main_settings
 from prequential.report.picture import require_picture_path
 from prequential.report.plots.front import Front, place, plot_pareto, shown_of
 from prequential.report.seeds import Run
 from prequential.report.table import Column, print_table, say, write_csv
 from prequential.report.text import counted, number, percentage
+from prequential.terminal import tell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ def main_pareto(flags: ParetoFlags) -> None:
     if flags.heldout and not front.best(heldout=True):
         raise PreqError("--heldout: none of these runs was evaluated on held-out data; leave the flag out")
     for note in filter(None, [*front.runs.notes, front.told]):
-        print(f"preq: note: {note}", file=sys.stderr)
+        tell(f"preq: note: {note}", error=True)
     rows, first = front.values(), front.runs.records[0]
     facts = {"data": first.data["name"], "length": first.length, "runs": rows, "left_out": front.runs.left_out}
     flags.result(lambda: facts, partial(print_fronts, front, heldout=flags.heldout))
@@ -88,7 +89,7 @@ def _columns(told: Sequence[str], *, heldout: bool) -> list[Column[Run]]:
         return Column(name, "", lambda run: main_settings(run.record).get(name), band=1)
 
     return [
-        Column("run", "", lambda run: run.name, printable, is_left=True),
+        Column("run", "", lambda run: run.name, is_left=True),
         Column("FLOPs", "", lambda run: place(run, heldout=heldout)[0], "{:.3g}".format),
         Column("nats", "", lambda run: place(run, heldout=False)[1], number),
         Column("held-out\nerror", "", lambda run: place(run, heldout=True)[1], lambda share: percentage(share, 2)),

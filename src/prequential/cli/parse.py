@@ -22,6 +22,7 @@ from tyro.constructors import PrimitiveConstructorSpec
 
 from prequential.errors import PreqError
 from prequential.settings import Described, described, meanings
+from prequential.terminal import tell
 
 Parsed = TypeVar("Parsed")
 DESCRIPTION = "DESCRIPTION"
@@ -114,13 +115,13 @@ class JsonFlag:
     def result(self, facts: Callable[[], Mapping[str, Any]], show: Callable[[], object]) -> None:
         """Print the result: facts for a program, or what `show` prints for a person."""
         if self.json:
-            print(json.dumps(facts()))
+            tell(json.dumps(facts()))
         else:
             show()
 
     def tell(self, line: str) -> None:
         """Say something beside the result: on standard error, where standard output is for a program."""
-        print(line, file=sys.stderr if self.json else sys.stdout)
+        tell(line, error=self.json)
 
 
 def parse(kind: type[Parsed], command: str, arguments: list[str], generated: ByGroup | None = None) -> Parsed:

@@ -19,6 +19,7 @@ from prequential.learn.recipe import Recipe
 from prequential.plan import Plan
 from prequential.presets import find_preset
 from prequential.settings import setting
+from prequential.terminal import tell
 
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
@@ -80,27 +81,28 @@ def main_plan(flags: PlanFlags) -> None:
     cost = {} if data is None else _cost(flags, plan, data, recipe)
     if flags.json:
         facts = {"method": plan.method.name, "length": plan.length, "plan_seed": plan.seed, "digest": plan.digest()}
-        print(json.dumps(facts | {"prequential": plan.method.prequential, "causal": True} | asdict(counts) | cost))
+        tell(json.dumps(facts | {"prequential": plan.method.prequential, "causal": True} | asdict(counts) | cost))
         return
     for number, event in enumerate(islice(plan.events(), flags.events)):
-        print(f"{number:>10,}  {describe(event)}")
+        tell(f"{number:>10,}  {describe(event)}")
     if counts.events > flags.events:
-        print(f"{'…':>10}  {counts.events - flags.events:,} more (--events N lists more)")
+        tell(f"{'…':>10}  {counts.events - flags.events:,} more (--events N lists more)")
     proof = "causal and complete" if plan.method.prequential else "not prequential: every label is revealed at once"
-    print(
-        f"\n{plan.method.title} over {plan.length:,} labels: {counts.events:,} events, {proof}\n"
+    tell(
+        "",
+        f"{plan.method.title} over {plan.length:,} labels: {counts.events:,} events, {proof}",
         f"  predict    {counts.predicts:>10,} events {counts.predicted_examples:>14,} labels"
-        f"  (+ {counts.uniform_examples:,} coded uniformly)\n"
+        f"  (+ {counts.uniform_examples:,} coded uniformly)",
         f"  calibrate  {counts.calibrates:>10,} events {counts.calibrated_examples:>14,} examples"
-        f"  ({counts.recomputed_examples:,} need a forward pass)\n"
+        f"  ({counts.recomputed_examples:,} need a forward pass)",
         f"  train      {counts.trains:>10,} events {counts.trained_examples:>14,} examples"
-        f"  ({counts.trained_examples / plan.length:.1f} per label)"
+        f"  ({counts.trained_examples / plan.length:.1f} per label)",
     )
     if cost:
         flops = "–" if cost["flops"] is None else f"{cost['flops']:.3g}"
         took = f"{cost['seconds']:.1f} s" if cost["seconds"] < 60 else duration(cost["seconds"])
         apart = f" (+ {cost['heldout_flops']:.2g} for held-out data)" if cost["heldout_flops"] else ""
-        print(
+        tell(
             f"  cost       {flops} FLOPs{apart}, about {took} on {cost['device']} "
             f"({cost['train_step_seconds'] * 1e3:.3g} ms per training step of {cost['batch_size']})"
         )

@@ -10,6 +10,7 @@ from prequential.errors import PreqError, require_known
 from prequential.report.plots import KINDS, plot
 from prequential.report.plots.draw import USED_BY
 from prequential.settings import setting
+from prequential.terminal import tell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,4 +58,4 @@ class PlotFlags:
 def main_plot(flags: PlotFlags) -> None:
     """Draw, say where."""
     path = plot(flags.kind, flags.runs, flags.output or "", **{name: getattr(flags, name) for name in USED_BY})
-    print(f"picture: {path}")
+    tell(f"picture: {path}")

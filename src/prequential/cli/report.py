@@ -7,6 +7,7 @@ import tyro
 
 from prequential.cli.parse import PathText, Runs
 from prequential.report.page import write_report
+from prequential.terminal import tell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,4 +31,4 @@ class ReportFlags:
 def main_report(flags: ReportFlags) -> None:
     """Write, say where."""
     written = write_report(flags.directories, flags.output or "report.html", prefix=flags.prefix)
-    print(f"report: {written} ({written.stat().st_size / 1e6:,.1f} MB)")
+    tell(f"report: {written} ({written.stat().st_size / 1e6:,.1f} MB)")

@@ -1,7 +1,6 @@
 """`preq run DATA MODEL`."""
 
 import math
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from prequential.report.picture import require_picture_path
 from prequential.report.plots import plot
 from prequential.runs.record import Record, require_no_run
 from prequential.settings import setting
+from prequential.terminal import tell
 from prequential.trackers import track, tracker_names
 
 COMPILED = {"auto": None, "yes": True, "no": False}
@@ -94,13 +94,13 @@ def _status(record: Record, signal_number: int) -> int:
     kept = f"; the record is in {record.path}" if record.path else ""
     if record.status == "stopped":
         again = ", --resume goes on" if record.path else ""
-        print(f"preq: stopped at label {len(record.nats)} of {record.length}{kept}{again}", file=sys.stderr)
+        tell(f"preq: stopped at label {len(record.nats)} of {record.length}{kept}{again}", error=True)
         return 128 + signal_number
     if record.status == "diverged":
         reason = "the weights are no numbers any more"
         if len(record.nats) and not math.isfinite(record.nats[-1]):
             reason = f"the label at position {len(record.nats) - 1} has no finite codelength"
         todo = f"try a smaller --lr (now {record.recipe['learning_rate']:g}) or a larger --eps"
-        print(f"preq: diverged: {reason}{kept}; {todo}", file=sys.stderr)
+        tell(f"preq: diverged: {reason}{kept}; {todo}", error=True)
         return EXIT_DIVERGED
     return 0

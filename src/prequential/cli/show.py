@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Column as TableColumn
 from rich.table import Table
+from rich.text import Text
 
 from prequential.methods import Method
 from prequential.plan import Plan
@@ -19,6 +20,7 @@ from prequential.report.table import Column, print_table, say
 from prequential.report.text import counted, number
 from prequential.runs.progress import Progress as RunProgress
 from prequential.runs.record import Record
+from prequential.terminal import printable, tell
 
 MOST_BAR, LEAST_BAR = 24, 6
 SECONDS_LEFT = 14
@@ -73,13 +75,13 @@ class ProgressBar(LiveLine):
         self.update(self._run, completed=progress.trained_examples, **told)
 
 
-def print_list(heads: Iterable[TableColumn | str], rows: Iterable[Iterable[str]], note: str) -> None:
-    """What there is, as a table, and below it what is to be known of it."""
+def print_list(heads: Iterable[TableColumn | str], rows: Iterable[Iterable[str | Text]], note: str) -> None:
+    """What there is, as a table, and below it what is to be known of it; a cell of several lines is a `Text`."""
     console, table = Console(), Table(*heads, box=None)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
     console.print(table)
-    console.print(note, style="dim")
+    console.print(Text(printable(note), "dim"))
 
 
 def duration(seconds: float) -> str:
@@ -107,7 +109,7 @@ def print_result(record: Record) -> None:
         say(console, f"{row.label}: {row.note}.")
     if row is not None and (other := other_figure(row)) is not None:
         say(console, f"the paper's Table 2 has {other:,.0f} nats for the same data and model")
-    print(f"record: {record.path}" if record.path else "the record was not kept; --out DIR keeps it")
+    tell(f"record: {record.path}" if record.path else "the record was not kept; --out DIR keeps it")
 
 
 def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:

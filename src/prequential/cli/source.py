@@ -20,6 +20,17 @@ class PlaceFlags:
 
 
 @flag_group("data")
+class AgainFlags(PlaceFlags, DataOptions):
+    """The data of a record, named again."""
+
+    data: str | None = setting(None, hint="what the record names, if that is here")
+    """The data set; needed where the record's is moved or would be downloaded. Options not given are the record's."""
+
+    def __post_init__(self) -> None:
+        """`load_data` checks them."""
+
+
+@flag_group("data")
 class SourceFlags(PlaceFlags, DataOptions):
     """How data is read."""
 
@@ -58,10 +69,13 @@ def source_arguments(source: Mapping[str, Any], data_dir: str | None) -> list[st
     return arguments
 
 
-def reload(source: dict[str, Any], order_seed: int | None, data_dir: str | None) -> "LoadedSequence":
-    """The data a record or bitstream was made with, from what it says of its source."""
-    from prequential.data.sources import load
+def reload(
+    source: Mapping[str, Any], order_seed: int | None, data_dir: str | None, *, unasked: bool = False
+) -> "LoadedSequence":
+    """The data a record or bitstream was made with, from what is said of its source: by a person, or unasked."""
+    from prequential.data.sources import open_source
 
     options = {name: value for name, value in source.items() if name != "name"}
-    order = {"order": "given"} if order_seed is None else {"order_seed": order_seed}
-    return load(source["name"], **order, data_dir=data_dir, **options)
+    order = "given" if order_seed is None else None
+    data = open_source(source["name"], order, order_seed, data_dir, options, unasked=unasked)
+    return data.without_broken() if options.get("skip_broken") else data

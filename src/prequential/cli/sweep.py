@@ -1,7 +1,6 @@
 """`preq sweep DATA MODEL`, and `preq sweep show DIR`."""
 
 import math
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +14,7 @@ from prequential.cli.show import LiveLine
 from prequential.errors import PreqError, require_count
 from prequential.methods import Method
 from prequential.settings import setting
+from prequential.terminal import tell
 from prequential.trackers import tracker_names
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def main_sweep(flags: Sweep) -> int:
             summary = sweep(flags.model, data, **job, **_arguments(flags, job["method"]), listeners=[bar])
         except SweepInterrupted as stopped:
             again = "the same command with --resume goes on"
-            print(f"preq: stopped after {bar.done} of {flags.trials} trials; {again}", file=sys.stderr)
+            tell(f"preq: stopped after {bar.done} of {flags.trials} trials; {again}", error=True)
             return 128 + stopped.signal_number
     flags.result(partial(summary.as_json, flags.top), partial(print_summary, summary, flags.top))
     return 0 if summary.best is not None else EXIT_DIVERGED
@@ -175,4 +175,4 @@ class _Bar(LiveLine):
         said = f"{progress.done}/{progress.trials} trials{best}"
         self.update(self._sweep, completed=progress.done, total=progress.trials, said=said)
         if progress.outcome is not None and progress.outcome.status == "failed":
-            print(f"preq: trial {progress.outcome.number} failed: {progress.outcome.error}", file=sys.stderr)
+            tell(f"preq: trial {progress.outcome.number} failed: {progress.outcome.error}", error=True)

@@ -12,6 +12,7 @@ from prequential.report.table import Column, print_table, say
 from prequential.report.text import NOTHING, counted, number
 from prequential.runs.live import status_of
 from prequential.sweeps import Summary, TrialResult
+from prequential.terminal import printable, tell
 
 ONE_SIDED = "one-sided: none of its samples can be below the best found"
 
@@ -25,7 +26,7 @@ def print_summary(summary: Summary, top: int) -> None:
     for line in _lines(summary):
         say(console, line)
     if summary.best is not None and summary.best.path is not None:
-        print(f"record of the best: {summary.best.path}")
+        tell(f"record of the best: {summary.best.path}")
 
 
 def _columns(summary: Summary) -> list[Column[TrialResult]]:
@@ -35,7 +36,7 @@ def _columns(summary: Summary) -> list[Column[TrialResult]]:
         return None if trial.codelength is None else trial.codelength + summary.choice_nats
 
     def setting(name: str) -> Column[TrialResult]:
-        return Column(_short(name, summary), "", lambda trial: trial.settings.get(name), _form)
+        return Column(printable(_short(name, summary)), "", lambda trial: trial.settings.get(name), _form)
 
     measured: list[Column[TrialResult]] = [
         Column("nats", "", lambda trial: trial.codelength, number),

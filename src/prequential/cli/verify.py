@@ -3,16 +3,17 @@
 import subprocess
 import sys
 import tempfile
+import warnings
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import tyro
 
 from prequential.cli.code import OwnFlags, print_sizes, sizes_of
 from prequential.cli.parse import JsonFlag, flag_group
-from prequential.cli.source import PlaceFlags, reload, source_arguments
+from prequential.cli.source import AgainFlags, reload, source_arguments
 from prequential.errors import PreqError
 from prequential.learn.execution import Execution
 from prequential.methods.rebuild import method_from_settings
@@ -22,9 +23,12 @@ from prequential.runs.record import Record, load
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
 
+MOST_EXAMPLES = 100_000
+"""That are made because a record says so."""
+
 
 @flag_group()
-class Verify(PlaceFlags, OwnFlags, JsonFlag):
+class Verify(AgainFlags, OwnFlags, JsonFlag):
     """Prove a run: encode it again, decode it in a fresh process that has no labels, and compare."""
 
     run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
@@ -43,11 +47,7 @@ def main_verify(flags: Verify) -> None:
     model = record.model["name"]
     if not is_package_model(model) and flags.model != model:
         raise PreqError(f"the model '{model}' is not one of the package; give it again (--model {model})")
-    seeds, made = record.seeds, record.environment
-    source = record.source or {"name": record.data["name"]}
-    data = reload(source, seeds["order_seed"], flags.data_dir).take(record.length)
-    if any(data.digests()[part] != record.data[part] for part in ("labels", "inputs")):
-        raise PreqError(f"the data '{data.name}' here is not what {flags.run} was made with")
+    seeds, made, data = record.seeds, record.environment, _data(flags, record)
     session = make_session(
         model,
         data,
@@ -74,6 +74,50 @@ def main_verify(flags: Verify) -> None:
         raise PreqError(f"the labels decoded are not those of {flags.run}")
     sizes = sizes_of(content, None) | {"record_nats": record.codelength, "labels_identical": True}
     flags.result(lambda: sizes, partial(print_sizes, sizes))
+
+
+def _data(flags: Verify, record: Record) -> "LoadedSequence":
+    """The data of the run, confirmed by its fingerprints: what the user names, or what the record does.
+
+    A record may name any file. What nobody asked for is read in silence, nothing is fetched for it, and where it is not
+    the data of the run nothing is told of what it holds.
+    """
+    from prequential.data.sources import find_source
+    from prequential.data.sources.request import NotHere
+
+    named = record.source or {"name": record.data["name"]}
+    if flags.data is not None:
+        understood = find_source(flags.data)[0].options
+        options = {name: value for name, value in named.items() if name in understood}
+        if (data := _confirmed(options | {"name": flags.data}, flags, record)) is None:
+            raise PreqError(f"the data '{flags.data}' is not what {flags.run} was made with")
+        return data
+    try:
+        with warnings.catch_warnings(record=True) as notes:
+            data, reason = _confirmed(named, flags, record, unasked=True), "it is not what the run was made with"
+    except Exception as error:  # of whatever a file holds that is something else
+        data, notes, reason = None, [], str(error) if isinstance(error, NotHere) else "it cannot be read as that"
+    if data is None:
+        told = f"{flags.run} names '{named.get('name')}' as its data, which is not used: {reason}"
+        raise PreqError(f"{told}; name the data yourself (--data)")
+    for note in notes:
+        warnings.warn(note.message, stacklevel=3)
+    return data
+
+
+def _confirmed(
+    source: dict[str, Any], flags: Verify, record: Record, *, unasked: bool = False
+) -> "LoadedSequence | None":
+    """The data of a source that a record tells of, if the run was made with it, else None."""
+    from prequential.data.sources.request import NotHere
+
+    size = source.get("examples")
+    if flags.examples is None and isinstance(size, int) and size > max(MOST_EXAMPLES, len(record.nats)):
+        raise NotHere(f"it would be made of {size:,} examples; give --data and --examples for that")
+    here = {name: value for name, value in source.items() if name != "workers"}  # that is for this machine to say
+    data = reload(here | flags.asked(), record.seeds["order_seed"], flags.data_dir, unasked=unasked)
+    data = data.take(record.length)
+    return data if all(data.digests()[part] == record.data[part] for part in ("labels", "inputs")) else None
 
 
 def _as_recorded(record: Record) -> Execution:
@@ -105,6 +149,7 @@ def _decode_elsewhere(folder: Path, content: bytes, data: "LoadedSequence", flag
         command += [flag, own] if own else []
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise PreqError(f"decoding failed: {done.stderr.strip().removeprefix('preq: ')}")
+        reason = (done.stderr.splitlines() or ["no word"])[-1]
+        raise PreqError(f"decoding failed: {reason.removeprefix('preq: ')}")
     labels: np.ndarray = np.load(output, allow_pickle=False)
     return labels

@@ -12,6 +12,7 @@ from prequential.cli.parse import Runs
 from prequential.cli.watch_table import view
 from prequential.errors import require_count, require_number
 from prequential.report.watching import Snapshot, Watcher
+from prequential.terminal import tell
 
 LINES_AROUND = 8
 """Of a terminal: what titles and notes take."""
@@ -48,7 +49,7 @@ def main_watch(flags: WatchFlags) -> None:
         snapshot = _follow(console, watcher, flags) if is_live else watcher.snapshot()
         console.print(view(snapshot, top=flags.top, width=console.width), highlight=False)
         if is_live:
-            print("nothing is running any more")
+            tell("nothing is running any more")
 
 
 def _follow(console: Console, watcher: Watcher, flags: WatchFlags) -> Snapshot:

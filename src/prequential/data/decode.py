@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from PIL import ExifTags, Image, UnidentifiedImageError
 
 from prequential.errors import PreqError
+from prequential.terminal import printable
 
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".webp")
 """The endings of files that are taken for images, compared without regard to case."""
@@ -45,7 +46,7 @@ class BrokenImage(PreqError):  # noqa: N818  # named for the thing
         self.path, self.reason = path, " ".join(reason.split())
 
     def __str__(self) -> str:
-        return f"{self.path} cannot be decoded: {self.reason}"
+        return printable(f"{self.path} cannot be decoded: {self.reason}")
 
 
 def decode_image(content: bytes, size: int, name: str, draws: Sequence[float] | None = None) -> NDArray[np.uint8]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from prequential.conditioning import INPUTS_SO_FAR
 from prequential.targets import Classes, Target
+from prequential.terminal import printable
 
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
@@ -29,7 +30,7 @@ class SequenceDefaults:
     def __repr__(self) -> str:
         data = cast("DataSequence", self)
         what = f"{data.name}, {len(data):,} examples of {self.target}"
-        return f"<{type(self).__name__}: {what}, inputs of shape {data.input_shape}>"
+        return printable(f"<{type(self).__name__}: {what}, inputs of shape {data.input_shape}>")
 
     @abstractmethod
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:

@@ -10,6 +10,7 @@ from prequential.conditioning import INPUTS_SO_FAR, widest
 from prequential.errors import PreqError, require_count, require_number
 from prequential.measure.comparable import name_of, require_comparable, require_records, require_same_sequence
 from prequential.runs.record import Record
+from prequential.terminal import printable
 
 Floats = NDArray[np.float64]
 BLOCK_SIZE = 1024
@@ -41,7 +42,7 @@ class Mixture:
 
     def __repr__(self) -> str:
         best = int(self.weights.argmax())
-        leader = f"{self.weights[best]:.0%} on {self.names[best]}"
+        leader = f"{self.weights[best]:.0%} on {printable(self.names[best])}"
         return f"<Mixture of {len(self.names)}: {self.codelength:,.1f} nats, {len(self.nats):,} labels, {leader}>"
 
 

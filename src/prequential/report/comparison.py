@@ -23,6 +23,7 @@ from prequential.report.table import print_table, say, values_of
 from prequential.report.text import listed
 from prequential.runs.live import status_of
 from prequential.runs.record import Record
+from prequential.terminal import printable
 
 TOP = 20
 """Settings that are printed unless more are asked for."""
@@ -125,7 +126,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         number = len(self.entries) + len(self.uncoded)
-        return f"<Comparison of {number} on {self.data}: {self.best.name} with {self.best.nats:,.1f} nats>"
+        return printable(f"<Comparison of {number} on {self.data}: {self.best.name} with {self.best.nats:,.1f} nats>")
 
 
 def compare(records: Iterable[Record], *, prefix: bool = False) -> Comparison:

@@ -1,7 +1,6 @@
 """What runs, groups of them and settings are called: the same in every table, picture and page."""
 
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import count, takewhile
@@ -11,6 +10,7 @@ from typing import Any
 from prequential import catalogue
 from prequential.report.seeds import Run
 from prequential.runs.record import Record
+from prequential.terminal import printable
 
 SEPARATORS = " -_./()="
 
@@ -44,20 +44,6 @@ def short_names(records: Sequence[Record]) -> list[str]:
     names = shortest(paths, [record.name for record in records])
     times, numbers = Counter(names), defaultdict[str, Iterator[int]](lambda: count(1))
     return [f"{name} ({next(numbers[name])})" if times[name] > 1 else name for name in names]
-
-
-def printable(text: str) -> str:
-    """Text with escapes for what is no letter: line breaks and commands to terminals, bytes that are no UTF-8.
-
-    Example:
-        >>> print(printable("mlp\\n\\x1b[31m"), printable("数据 [bold] <b>"))
-        mlp\\n\\x1b[31m 数据 [bold] <b>
-    """
-    unseen = ("Cc", "Cs", "Zl", "Zp")
-    return "".join(
-        letter.encode("unicode_escape").decode() if unicodedata.category(letter) in unseen else letter
-        for letter in text
-    )
 
 
 def shortest(paths: Sequence[str], given: Sequence[str | None] | None = None) -> list[str]:

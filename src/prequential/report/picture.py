@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import writing
+from prequential.terminal import printable
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 """Okabe and Ito's, without their yellow, which cannot be read on white paper."""
@@ -102,13 +103,13 @@ def plain_number(value: float) -> str:
 
 
 def literal(text: str) -> str:
-    """Text that matplotlib draws as it is: a name with dollar signs is no formula.
+    """Text that matplotlib draws as it is: a name with dollar signs is no formula, one of two lines stays on one.
 
     Example:
         >>> print(literal("cost_$5_$6"))
         cost_\\$5_\\$6
     """
-    return text.replace("$", r"\$")
+    return printable(text).replace("$", r"\$")
 
 
 def number_axis(axis: Any, scale: str, *, most: int = 5, text: Callable[[float], str] = plain_number) -> None:

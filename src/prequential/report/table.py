@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +18,16 @@ from rich.text import Text
 
 from prequential.files import writing
 from prequential.report.text import NOTHING
+from prequential.terminal import printable
 
 Row = TypeVar("Row")
 Style = Callable[[Any], str] | None
 """How rich shows a row."""
 SMALLEST_NAME = 20
 """Columns of a terminal that the name of a row gets in any case; a longer one goes on in the next line."""
+FORMULA = ("=", "+", "-", "@")
+"""What the cells begin with that spreadsheets compute; a tab or a line break before it is escaped."""
+NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Column(Generic[Row]):
     def cell(self, row: Row) -> str:
         """What is shown for a row."""
         value = self.value(row)
-        return getattr(row, "nothing", NOTHING) if value is None else self.text(value)
+        return printable(getattr(row, "nothing", NOTHING) if value is None else self.text(value))
 
     def says(self, row: Row) -> bool:
         """Whether anything is shown for a row."""
@@ -66,17 +72,30 @@ def values_of(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> list[dict[
 def write_csv(path: str | Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     """Write rows of plain values; what some row does not have, and what is not known, is empty there."""
     path, text = Path(path), io.StringIO()
-    table = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
-    table.writeheader()
-    table.writerows({name: _in_csv(value) for name, value in row.items()} for row in rows)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(map(in_csv, names))
+    table.writerows([in_csv(row.get(name)) for name in names] for row in rows)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text.getvalue(), encoding="utf-8", errors="backslashreplace")
     return path
 
 
-def _in_csv(value: object) -> object:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list | bool) else value
+def in_csv(value: object) -> object:
+    """A value as a cell that no spreadsheet computes: what would begin a formula there gets an apostrophe before it.
+
+    Example:
+        >>> in_csv("=HYPERLINK(…)"), in_csv("@a\\tb"), in_csv("-0.5"), in_csv(-0.5), in_csv({"lr": 1})
+        ("'=HYPERLINK(…)", "'@a\\\\tb", '-0.5', -0.5, '{"lr": 1}')
+    """
+    if isinstance(value, dict | list | bool):
+        value = json.dumps(value, ensure_ascii=False)
+    if value is None or isinstance(value, int | float):
+        return value
+    text = printable(str(value))
+    begin = unicodedata.normalize("NFKC", text[:1])  # also the wide forms, which some spreadsheets take for the same
+    return f"'{text}" if begin in FORMULA and not NUMBER.fullmatch(text) else text
 
 
 def print_table(console: Console, columns: Sequence[Column[Row]], rows: Sequence[Row], style: Style = None) -> None:
@@ -98,7 +117,7 @@ def lines_of(text: str, width: int) -> list[str]:
         >>> lines_of("the best is a-name-of-many-parts here", 12)
         ['the best is', 'a-name-of-ma', 'ny-parts', 'here']
     """
-    return [line.plain.rstrip() for line in Text(text).wrap(Console(), width)]
+    return [line.plain.rstrip() for line in Text(printable(text)).wrap(Console(), width)]
 
 
 def _pieces(console: Console, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> list[list[Column[Row]]]:
@@ -125,7 +144,8 @@ def _table(width: int, columns: Sequence[Column[Row]], rows: Sequence[Row], styl
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     for column in columns:
         room: Any = {"max_width": max(SMALLEST_NAME, width // 4)} if column is first else {"no_wrap": True}
-        table.add_column(column.head, justify="left" if column.is_left else "right", overflow="fold", **room)
+        head = Text("\n".join(map(printable, column.head.split("\n"))))
+        table.add_column(head, justify="left" if column.is_left else "right", overflow="fold", **room)
     for row in rows:
         if any(column.says(row) for column in others if column.key != "num_seeds"):
             table.add_row(*(Text(column.cell(row)) for column in columns), style=style(row) if style else "")

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from prequential.errors import PreqError
-from prequential.report.names import printable, shortest
+from prequential.report.names import shortest
 from prequential.report.runs import find_work, require_runs
 from prequential.report.standings import Row, RunReader, Sums
 from prequential.runs.live import DIED
+from prequential.terminal import printable
 
 RESUMABLE = (DIED, "stopped", "failed")
 """The statuses of runs that go on with --resume."""

@@ -19,6 +19,7 @@ from prequential.methods import METHODS
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.notebook import record_html, spread, to_arrow, to_pandas
 from prequential.runs.facts import Facts
+from prequential.terminal import printable
 
 FORMAT = FORMATS[-1]
 RECORD_FILE = "record.json"
@@ -90,7 +91,7 @@ class Record(Facts):
     def __repr__(self) -> str:
         length = "no codelength" if self.codelength is None else f"{self.codelength:,.1f} nats"
         run = f"{self.model['name']} on {self.data['name']} by {self.method['name']}"
-        return f"<Record: {run}, {length}, {len(self.nats):,} of {self.length:,} labels, {self.status}>"
+        return printable(f"<Record: {run}, {length}, {len(self.nats):,} of {self.length:,} labels, {self.status}>")
 
     def summary(self) -> dict[str, Any]:
         """The object that `--json` prints."""

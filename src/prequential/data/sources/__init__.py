@@ -5,7 +5,7 @@ To add one, write a function from a `Request` to a sequence and list it in SOURC
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +66,19 @@ def load(
 
 
 def open_source(
-    name: str, order: str | None, order_seed: int | None, data_dir: str | Path | None, options: Mapping[str, Any]
+    name: str,
+    order: str | None,
+    order_seed: int | None,
+    data_dir: str | Path | None,
+    options: Mapping[str, Any],
+    *,
+    unasked: bool = False,
 ) -> LoadedSequence:
-    """What `load` gives, before broken examples are looked for."""
+    """What `load` gives, before broken examples are looked for.
+
+    Args:
+        unasked: a file names the data and no person does; see `Request.unasked`.
+    """
     if not isinstance(name, str):
         raise PreqError(f"data is asked for by name, such as 'mnist' or 'csv:table.csv', got {name}")
     source, argument = find_source(name)
@@ -86,9 +96,8 @@ def open_source(
     shuffled = (order or ("shuffled" if order_seed is not None else source.order)) == "shuffled"
     seed = whole_seed("the order seed", 0 if order_seed is None else order_seed) if shuffled else None
     asked, place = order is not None or order_seed is not None, user_directory(data_dir)
-    return source.read(
-        Request(name=name, argument=argument, directory=place, order_seed=seed, order_asked=asked, options=chosen)
-    )
+    named = Request(name=name, argument=argument, directory=place, unasked=unasked)
+    return source.read(replace(named, order_seed=seed, order_asked=asked, options=chosen))
 
 
 def find_source(name: str) -> tuple["Source", str]:

@@ -39,7 +39,7 @@ class Layout:
 
     def read(self, request: Request) -> ArraySequence:
         """50,000 photographs of ten things, or of a hundred (the fine labels), and 10,000 held out."""
-        place = self.files.found(request.directory)
+        place = self.files.found(request)
         counts = {name: NUM_IMAGES // len(self.train) for name in self.train} | {self.test: NUM_HELDOUT}
         rows = np.concatenate([self._rows(place / name, count) for name, count in counts.items()])
         images = np.ascontiguousarray(rows[:, self.label_bytes :]).reshape(-1, 3, 32, 32)

@@ -13,7 +13,7 @@ import torch
 
 from prequential.data.decode import EXTENSIONS
 from prequential.data.images import ImageFiles, ImageReader
-from prequential.data.sources.request import PublishedFiles, Request
+from prequential.data.sources.request import NotHere, PublishedFiles, Request
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import reading
 
@@ -111,7 +111,7 @@ def _require_inside(root: Path, path: Path) -> None:
 
 def imagenet(request: Request) -> ImageFiles:
     """ILSVRC 2012: train/<class>/*.JPEG, and val/ in class folders or flat with LOC_val_solution.csv."""
-    root = IMAGENET_FILES.found(request.directory)
+    root = IMAGENET_FILES.found(request)
     classes = class_names(root / "train")
     held = [_imagenet_heldout(root, classes)] if (root / "val").is_dir() else []
     return _sequence(request, "imagenet", len(classes), read_classes(root / "train", classes), *held)
@@ -143,7 +143,7 @@ def listed(request: Request) -> ImageFiles:
 
 def cloc(request: Request) -> ImageFiles:
     """Images and labels in time order: train.txt, and test.txt held out."""
-    root = CLOC_FILES.found(request.directory)
+    root = CLOC_FILES.found(request)
     return _from_lists(request, "cloc", root / "train.txt", *root.glob("test.txt"))
 
 
@@ -170,6 +170,9 @@ def _read_list(path: Path) -> Labelled:
 def _sequence(request: Request, name: str, num_classes: int, train: Labelled, *held: Labelled) -> ImageFiles:
     """The images of a list, and those of a held-out one where there is one; all get the size of the first."""
     options = request.options
+    places = (part.root / path for part in (train, *held) for path in part.paths)
+    if request.unasked and any(place.exists() and not place.is_file() for place in places):
+        raise NotHere(f"{request.name} holds what is no file")  # a pipe or a device may never end
     data = ImageFiles(
         **_fields(train),
         num_classes=num_classes,

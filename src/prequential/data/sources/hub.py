@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from prequential.data.decode import BrokenImage, strict_pillow
 from prequential.data.images import ImageFiles
 from prequential.data.sequence import LoadedSequence
-from prequential.data.sources.request import Request
+from prequential.data.sources.request import NotHere, Request
 from prequential.data.sources.tables import Rows, label_column, numbered, table
 from prequential.data.views import Broken, content_of
 from prequential.data.workers import Decoded
@@ -58,7 +58,11 @@ def _open(request: Request) -> tuple[Any, Any, str]:
     try:
         nearby = [Path(argument), *([request.directory / argument] if request.directory is not None else [])]
         folder = next((path for path in nearby if path.is_dir()), None)
+        if folder is None and request.unasked:
+            raise NotHere(f"'{argument}' is no folder here, and the Hub is not asked unless a person does")
         opened = datasets.load_dataset(argument) if folder is None else datasets.load_from_disk(str(folder))
+    except NotHere:
+        raise
     except Exception as error:  # the library raises many kinds
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:160]
         raise PreqError(f"the Hugging Face data set '{argument}' cannot be opened ({reason})") from None

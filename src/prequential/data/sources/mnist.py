@@ -65,7 +65,7 @@ def emnist_files(split: str) -> PublishedFiles:
 
 def mnist(request: Request) -> ArraySequence:
     """60,000 digits and 10,000 held out."""
-    place = MNIST_FILES.found(request.directory)
+    place = MNIST_FILES.found(request)
     if request.directory is not None and place == BUNDLED:
         warnings.warn(f"{request.directory} holds no MNIST files; the bundled ones are used", PreqWarning, stacklevel=4)
     parts = _read(place, MNIST_FILES)
@@ -76,14 +76,14 @@ def mnist(request: Request) -> ArraySequence:
 
 def fashion(request: Request) -> ArraySequence:
     """60,000 pieces of clothing and 10,000 held out."""
-    return _sequence(request, _read(FASHION_FILES.found(request.directory), FASHION_FILES), 10)
+    return _sequence(request, _read(FASHION_FILES.found(request), FASHION_FILES), 10)
 
 
 def emnist(request: Request) -> ArraySequence:
     """One split: upright (the files hold images transposed), labels from 0."""
     split = request.name.removeprefix("emnist-")
     published = emnist_files(split)
-    place, first = published.found(request.directory), int(split == "letters")
+    place, first = published.found(request), int(split == "letters")
     read = _read(place, published)
     parts = [(images.transpose(0, 1, 3, 2), labels.astype(np.int64) - first) for images, labels in read]
     if min(labels.min() for _, labels in parts) < 0:

@@ -14,6 +14,11 @@ from prequential.errors import PreqError
 Shuffled = TypeVar("Shuffled", bound=ReorderableSequence)
 
 
+class NotHere(PreqError):  # noqa: N818  # named for the thing
+    """Data that is not on this machine, or that is not read because nobody asked for it. The text says nothing of what
+    any file holds."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """One call of `load_data`, taken apart."""
@@ -29,6 +34,8 @@ class Request:
     order_asked: bool = False
     """Whether the user asked for an order, or it is the source's own."""
     options: DataOptions = field(default_factory=DataOptions)
+    unasked: bool = False
+    """Whether a file names the data and no person does: then files and folders of this machine are all that is read."""
 
     def ordered(self, data: Shuffled) -> Shuffled:
         """The data in the order that was asked for."""
@@ -56,7 +63,9 @@ class Request:
         if not path.exists() and self.directory is not None and (self.directory / path).exists():
             return self.directory / path
         if not path.exists():
-            raise PreqError(f"{path} is not there; check the path behind '{self.kind}:'")
+            raise NotHere(f"{path} is not there; check the path behind '{self.kind}:'")
+        if self.unasked and not (path.is_file() or path.is_dir()):
+            raise NotHere(f"{path} is neither a file nor a folder")  # a device or a pipe may never end
         return path
 
 
@@ -92,12 +101,14 @@ class PublishedFiles:
     def _held(self, place: Path) -> Iterator[bool]:
         return (any(place.glob(name)) or (place / f"{name}.gz").exists() for name in self.names)
 
-    def found(self, directory: Path | None) -> Path:
-        """The folder that holds them; where there is none, they are downloaded."""
-        if (place := self.where(directory)) is not None:
+    def found(self, request: Request) -> Path:
+        """The folder that holds them; where there is none, they are downloaded, if the data was asked for."""
+        if (place := self.where(request.directory)) is not None:
             return place
         if self.by_hand:
-            raise PreqError(f"{self.by_hand} in the directory named by --data-dir or PREQ_DATA")
+            raise NotHere(f"{self.by_hand} in the directory named by --data-dir or PREQ_DATA")
+        if request.unasked:
+            raise NotHere(f"{request.name} is not on this machine, and nothing is downloaded unasked")
         place = cache_directory() / self.folders[0]
         if self.member:
             unpack(fetch(self.remote[0]), [self.member.format(name) for name in self.names], place)

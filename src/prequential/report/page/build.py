@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of, title_of
 from prequential.report.comparison import Comparison
-from prequential.report.names import printable
 from prequential.report.page.facts import class_bars, data_card, environments_beside, settings_beside
 from prequential.report.picture import COLOURS, DASHES
 from prequential.report.reduction import Reduced, reduced, totals_after
 from prequential.report.table import Column
 from prequential.report.text import NOTHING, counted, listed, number, odds, sentence
+from prequential.terminal import printable
 
 SCRIPTS = ("curves.js", "scale.js", "chart.js", "cursor.js", "plots.js", "page.js", "tables.js")
 MOST_COLUMNS = 8
@@ -42,7 +42,7 @@ RUN_COLUMNS: list[Column[Any]] = [
     Column("nats", "", lambda each: each[1].record.codelength, number),
     Column("errors", "", lambda each: each[1].record.errors, "{:,d}".format),
     Column("status", "", lambda each: each[1].record.status),
-    Column("directory", "", lambda each: each[1].record.path or "", lambda path: printable(str(path))),
+    Column("directory", "", lambda each: each[1].record.path or ""),
 ]
 """Every run: which setting and seed it is, how it ended, where it lies."""
 
@@ -50,8 +50,9 @@ RUN_COLUMNS: list[Column[Any]] = [
 def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
     """The whole page as HTML; the notes stand behind its summary. The same comparison always gives the same text."""
     templates = Environment(
-        loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+        loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=_shown,
+    )  # fmt: skip
     templates.filters["powers"] = with_powers
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     groups = [*comparison.entries, *comparison.uncoded]
@@ -102,7 +103,12 @@ def with_powers(text: str) -> Markup:
         >>> print(with_powers("a < b, odds e^1,204 : 1, e^−3.5"))
         a &lt; b, odds e<sup>1,204</sup> : 1, e<sup>−3.5</sup>
     """
-    return Markup(re.sub(r"\be\^(−?\d[\d,.]*\d|−?\d)", r"e<sup>\1</sup>", str(escape(text))))
+    return Markup(re.sub(r"\be\^(−?\d[\d,.]*\d|−?\d)", r"e<sup>\1</sup>", str(escape(printable(text)))))
+
+
+def _shown(value: Any) -> Any:
+    """What a template is given, as it stands on the page, where jinja then escapes it; markup is our own."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def curves_of(comparison: Comparison) -> Reduced:
