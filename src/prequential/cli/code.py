@@ -10,7 +10,7 @@ import tyro
 
 from prequential.cli.job import JobFlags
 from prequential.cli.parse import JsonFlag, PathText, flag_group
-from prequential.cli.source import SourceFlags, reload
+from prequential.cli.source import SourceFlags, reload, scale_line
 from prequential.errors import PreqError
 from prequential.files import reading, write_atomically, writing
 from prequential.settings import setting
@@ -70,6 +70,8 @@ def main_encode(flags: Encode) -> None:
     from prequential.runs.codec import encode
 
     data = flags.load(flags.data, flags.length)
+    if scaled := scale_line(data):
+        flags.tell(scaled)
     with ProgressBar(job["method"], len(data), plan_seed=flags.plan_seed) as bar:
         content = encode(flags.model, data, **job, listeners=[bar])
     write_atomically(output, content)

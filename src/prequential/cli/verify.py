@@ -18,6 +18,7 @@ from prequential.learn.execution import Execution
 from prequential.methods.rebuild import method_from_settings
 from prequential.presets import recipe_from_settings
 from prequential.runs.record import Record, load
+from prequential.scaling import INTENSITY
 
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
@@ -46,6 +47,8 @@ def main_verify(flags: Verify) -> None:
     seeds, made = record.seeds, record.environment
     source = record.source or {"name": record.data["name"]}
     data = reload(source, seeds["order_seed"], flags.data_dir).take(record.length)
+    if data.scale is None:  # as the run had it, whatever the rule says now
+        data = data.with_scale(record.scale or INTENSITY)
     if any(data.digests()[part] != record.data[part] for part in ("labels", "inputs")):
         raise PreqError(f"the data '{data.name}' here is not what {flags.run} was made with")
     session = make_session(

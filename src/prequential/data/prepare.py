@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from prequential.data.digest import BLOCK_ROWS, BYTES_AT_ONCE, RunningDigest, digest_of_rows, spans
 from prequential.data.mapped import FORMAT, INDEX_FILE, Index, MappedSequence, open_prepared, sealed, unsealed
 from prequential.data.optional import capabilities, is_sequence
+from prequential.data.scale import scale_of
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.files import ArrayFile, sync_directory, write_atomically, writing
 from prequential.lock import DirectoryLock
+from prequential.scaling import INTENSITY
 
 PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN_SAVES = 2.0
@@ -92,6 +94,7 @@ def _index_for(data: DataSequence) -> Index:
         order_seed=data.order_seed,
         conditioned_on=more.conditioned_on,
         source=more.source,
+        scale=scale_of(data),
         given=digest_of_rows(len(data), lambda p: data.labels(p).numpy(), data.num_classes, more.listing),
     )
 
@@ -100,6 +103,8 @@ def _identity(index: Index) -> dict[str, Any]:
     """What work that is gone on with must share with how it began."""
     own = ("blocks", "digests", "skipped", "shard_rows")
     facts = {name: value for name, value in asdict(index).items() if name not in own}
+    if facts["scale"] in (None, INTENSITY):  # which work that was begun before there was another does not say
+        del facts["scale"]
     source = None if index.source is None else {k: v for k, v in index.source.items() if k not in HOW_NOT_WHAT}
     return facts | {"input_shape": list(index.input_shape), "source": source}
 
