@@ -1,5 +1,6 @@
 """Prepared data that was changed in place: noticed when it is first read, and before anything trusts the whole."""
 
+import contextlib
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,7 +35,9 @@ def _small_blocks() -> Iterator[None]:
 def sequence(length: int = 72) -> ArraySequence:
     values = np.random.default_rng(0).integers(0, 256, (length, 3), dtype=np.uint8)
     labels = np.arange(length) % 4
-    return pq.from_arrays(values, labels, num_classes=4, heldout=(values[:20], labels[:20]), name="small").shuffled(1)
+    return pq.from_arrays(
+        values, labels, num_classes=4, heldout=(values[:20].copy(), labels[:20]), name="small"
+    ).shuffled(1)
 
 
 def change(directory: Path, name: str, row: int, row_size: int = 1) -> None:
@@ -150,6 +153,33 @@ def test_a_label_out_of_range_is_told_in_words(tmp_path: Path) -> None:
     for data in (few, few.without_heldout()):
         with pytest.raises(PreqError, match=r"labels must be in 0 … 2, got 3|labels.npy is not what was prepared"):
             pq.run("mlp1", data, METHOD, seed=0, width=0.05)
+
+
+@pytest.mark.parametrize("rows", [1, 40, 72], ids=["begun", "half", "finished"])
+@pytest.mark.parametrize("part", ["", "heldout"])
+def test_two_data_sets_are_not_prepared_into_one(
+    tmp_path: Path, rows: int, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prequential.data.prepare.BYTES_AT_ONCE", 3)
+    data, other = sequence(), sequence()
+    assert other.heldout is not None
+    changed = other.heldout if part else other
+    changed.stored_inputs[changed.order[0]] ^= 1  # the labels stay
+
+    def stop(done: int, *_: int) -> None:
+        if done == rows < 72:
+            raise KeyboardInterrupt
+
+    with contextlib.suppress(KeyboardInterrupt):
+        pq.prepare(data, tmp_path, listener=stop)
+    if part and rows < 72:
+        assert pq.prepare(other, tmp_path).heldout is not None, "which had not been begun"
+        return
+    with pytest.raises(PreqError, match=f"{part} holds other data: its inputs are not those of 'small"):
+        pq.prepare(other, tmp_path)
+    again = pq.prepare(data, tmp_path)
+    again.require_intact()
+    assert again.digests() == data.digests()
 
 
 class Wrong:

@@ -24,6 +24,7 @@ PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN_SAVES = 2.0
 HOW_NOT_WHAT = ("workers", "skip_broken", "crop")
 """Options of a source that do not decide what is written."""
+Reader = Callable[[NDArray[np.int64]], NDArray[Any]]
 PrepareListener = Callable[[int, int, int], None]
 """Called with (examples read, examples in all, examples left out as broken)."""
 
@@ -36,7 +37,7 @@ def prepare(
     A second call goes on where the first was stopped; a finished one returns at once.
 
     Args:
-        data: any sequence; it is read once, from front to back.
+        data: any sequence; it is read once, from front to back. Going on reads again what is there, to compare it.
         to: the directory; new, or one in which the same data was begun.
         skip_broken: leave out images that cannot be decoded, and count them, instead of stopping.
         listener: hears of progress.
@@ -62,9 +63,13 @@ def prepare(
             found = open_prepared(directory)
             read = replace(found.index, length=found.index.length + found.index.skipped)
             _require_same(directory, _identity(index), _identity(read))
+            _require_same_inputs(directory, data, found.index.length, lambda p: found.inputs(p).numpy())
+            if data.heldout is not None and found.heldout is not None:
+                prepare(data.heldout, directory / "heldout", skip_broken=skip_broken)
             return found
         _require_ours(directory)
         with contextlib.closing(Writer(directory, index)) as writer:
+            _require_same_inputs(directory, data, writer.num_rows, writer.inputs)
             try:
                 _write_all(writer, data, skip_broken, listener or (lambda *_: None))
             except BaseException:
@@ -114,6 +119,14 @@ def _require_same(directory: Path, wanted: dict[str, Any], there: dict[str, Any]
     for name, value in wanted.items():
         if (has := there.get(name)) != value:
             raise PreqError(f"{directory} holds other data: its {name} is {has}, not {value}; choose another directory")
+
+
+def _require_same_inputs(directory: Path, data: DataSequence, num_rows: int, stored: Reader) -> None:
+    """The same for inputs that are quickly read; of image files the names were compared, and the labels."""
+    for positions in () if capabilities(data).reads_slowly else spans(0, num_rows, BLOCK_ROWS):
+        if not np.array_equal(data.inputs(positions).numpy(), stored(positions)):
+            other = f"other data: its inputs are not those of '{data.name}'"
+            raise PreqError(f"{directory} holds {other}; choose another directory")
 
 
 def _require_ours(directory: Path) -> None:
@@ -166,6 +179,10 @@ class Writer:
             for name, read in self._files.items():  # what was written behind the last whole block is hashed again
                 rows = read.read(start, min(start + self.at_once, self.num_rows))
                 self._digests[name].update(rows.astype(np.int64) if name == "labels" else rows)
+
+    def inputs(self, positions: NDArray[np.int64]) -> NDArray[Any]:
+        """Those that were written, at positions one after the other."""
+        return self._files["inputs"].read(int(positions[0]), int(positions[-1]) + 1)
 
     def append(self, inputs: NDArray[Any], labels: NDArray[np.int64]) -> None:
         """Write rows behind those that are there."""
