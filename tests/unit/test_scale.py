@@ -150,6 +150,15 @@ def test_records_of_before_are_proved_and_gone_on_with(tmp_path: Path, capsys: p
         pq.run("mlp1", load(spec, scale=1), METHOD, seed=0, width=0.05, out=before.path, resume=True)
 
 
+def test_nothing_is_said_of_inputs_that_are_not_scaled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs, labels = marks()
+    np.savez(tmp_path / "table.npz", x=inputs.astype(np.float32), y=labels)
+    assert main(["run", f"npz:{tmp_path / 'table.npz'}", *SMALL, "--out", str(tmp_path / "run")]) == 0
+    assert "scale" not in json.loads((tmp_path / "run" / "record.json").read_text())["record"]
+    assert main(["verify", str(tmp_path / "run")]) == 0
+    assert "uint8" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("scale", [1, "none", 255])
 def test_a_decoder_takes_the_encoders_scale(scale: int | str) -> None:
     inputs, labels = marks()

@@ -10,9 +10,10 @@ import tyro
 
 from prequential.cli.job import JobFlags
 from prequential.cli.parse import JsonFlag, PathText, flag_group
-from prequential.cli.source import SourceFlags, reload, scale_line
+from prequential.cli.source import SourceFlags, reload
 from prequential.errors import PreqError
 from prequential.files import reading, write_atomically, writing
+from prequential.scaling import in_words
 from prequential.settings import setting
 
 if TYPE_CHECKING:
@@ -70,8 +71,6 @@ def main_encode(flags: Encode) -> None:
     from prequential.runs.codec import encode
 
     data = flags.load(flags.data, flags.length)
-    if scaled := scale_line(data):
-        flags.tell(scaled)
     with ProgressBar(job["method"], len(data), plan_seed=flags.plan_seed) as bar:
         content = encode(flags.model, data, **job, listeners=[bar])
     write_atomically(output, content)
@@ -132,12 +131,15 @@ def sizes_of(content: bytes, output: Path | None) -> dict[str, object]:
         "codelength_bits": nats / np.log(2),
         "payload_bits": bits,
         "header_bits": 8 * len(content) - bits,
+        "scale": container.header.get("scale"),
         "file": None if output is None else str(output),
     }
 
 
 def print_sizes(sizes: dict[str, object]) -> None:
     """For a person."""
+    if isinstance(scale := sizes["scale"], int | str):
+        print(in_words(scale))
     print(f"codelength  {sizes['codelength_bits']:>12,.0f} bits  ({sizes['codelength_nats']:,.1f} nats)")
     print(f"bitstream   {sizes['payload_bits']:>12,} bits  (+ {sizes['header_bits']:,} bits of header)")
     if "labels_identical" in sizes:

@@ -9,7 +9,6 @@ from pathlib import Path
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import JobFlags
 from prequential.cli.parse import JsonFlag, PathText, flag_group
-from prequential.cli.source import scale_line
 from prequential.errors import PreqError, require_known
 from prequential.learn.execution import Execution
 from prequential.methods import Method
@@ -78,11 +77,9 @@ def main_run(flags: Run) -> int:
     from prequential.runs.run import Interrupted, run
 
     data = flags.load(flags.data, flags.length)
-    if scaled := scale_line(data):
-        flags.tell(scaled)
     kept = {name: getattr(flags, name) for name in ("out", "name", "resume", "checkpoint_seconds")}
     signal_number = 0
-    with ProgressBar(method, len(data), plan_seed=flags.plan_seed) as bar:
+    with ProgressBar(method, len(data), plan_seed=flags.plan_seed, tell=flags.tell) as bar:
         try:
             record = run(flags.model, data, **job, **kept, listeners=[bar, *trackers])
         except Interrupted as interrupted:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from prequential.cli.parse import PathText, default, flag_group
 from prequential.data.options import DataOptions
-from prequential.scaling import in_words
 from prequential.settings import setting
 
 if TYPE_CHECKING:
@@ -42,13 +41,6 @@ class SourceFlags(PlaceFlags, DataOptions):
 
         data = load(name, **self.options())
         return data if length is None else data.take(length)
-
-
-def scale_line(data: "LoadedSequence") -> str:
-    """How inputs that are scaled reach the network; the first line of a run. Empty for others."""
-    from prequential.data.scale import scale_of
-
-    return "" if (scale := scale_of(data)) is None else in_words(scale)
 
 
 def source_arguments(source: Mapping[str, Any], data_dir: str | None) -> list[str]:

@@ -90,8 +90,9 @@ class LoadedSequence(SequenceDefaults):
         return cast(Self, replace(cast(Any, self), heldout=None))
 
     def with_scale(self, scale: Scale) -> Self:
-        """The same sequence, its uint8 inputs out of that; see `from_arrays`."""
-        return cast(Self, replace(cast(Any, self), scale=scale))
+        """The same sequence, its uint8 inputs out of that, see `from_arrays`; others are not scaled."""
+        is_scaled = self.inputs(np.zeros(1, np.int64)).dtype == torch.uint8
+        return cast(Self, replace(cast(Any, self), scale=scale)) if is_scaled else self
 
     @abstractmethod
     def _input_digest(self) -> str:
