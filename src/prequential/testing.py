@@ -23,6 +23,7 @@ from prequential.learn.randomness import seeded
 from prequential.methods import Method
 from prequential.models import ModelFactory, build, name_of
 from prequential.plan import Plan
+from prequential.scaling import INTENSITY, UNSCALED
 from prequential.targets import Classes
 
 
@@ -110,6 +111,8 @@ def _check_capabilities(data: DataSequence, positions: np.ndarray, inputs: torch
         for found in threads.map(data.inputs, [positions] * 4):
             assert torch.equal(found, inputs), "reading from several threads gives different values"
     assert more.conditioned_on in ORDER, f"conditioned_on is {more.conditioned_on!r}, not one of {ORDER}"
+    known = more.scale in (None, UNSCALED) or more.scale in range(1, INTENSITY + 1)
+    assert known, f"scale is {more.scale!r}, not None, 'none' or a whole number from 1 to 255"
     if more.source is not None:
         assert isinstance(more.source.get("name"), str), "source lacks the name that load_data is asked for"
         text = json.dumps(dict(more.source), default=lambda value: f"<{type(value).__name__}>")

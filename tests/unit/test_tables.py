@@ -14,7 +14,8 @@ from PIL import Image
 import prequential as pq
 from prequential.data.arrays import from_arrays
 from prequential.data.sources import load
-from prequential.data.sources.tables import numbered, standardised
+from prequential.data.sources.numbering import numbered
+from prequential.data.sources.tables import standardised
 from prequential.errors import PreqError
 from prequential.testing import check_data
 

@@ -13,6 +13,7 @@ from prequential.cli.parse import JsonFlag, PathText, flag_group
 from prequential.cli.source import SourceFlags, reload
 from prequential.errors import PreqError
 from prequential.files import reading, write_atomically, writing
+from prequential.scaling import in_words
 from prequential.settings import setting
 from prequential.terminal import tell
 
@@ -131,12 +132,15 @@ def sizes_of(content: bytes, output: Path | None) -> dict[str, object]:
         "codelength_bits": nats / np.log(2),
         "payload_bits": bits,
         "header_bits": 8 * len(content) - bits,
+        "scale": container.header.get("scale"),
         "file": None if output is None else str(output),
     }
 
 
 def print_sizes(sizes: dict[str, object]) -> None:
     """For a person."""
+    if isinstance(scale := sizes["scale"], int | str):
+        tell(in_words(scale))
     tell(f"codelength  {sizes['codelength_bits']:>12,.0f} bits  ({sizes['codelength_nats']:,.1f} nats)")
     tell(f"bitstream   {sizes['payload_bits']:>12,} bits  (+ {sizes['header_bits']:,} bits of header)")
     if "labels_identical" in sizes:

@@ -79,7 +79,7 @@ def main_run(flags: Run) -> int:
     data = flags.load(flags.data, flags.length)
     kept = {name: getattr(flags, name) for name in ("out", "name", "resume", "checkpoint_seconds")}
     signal_number = 0
-    with ProgressBar(method, len(data), plan_seed=flags.plan_seed) as bar:
+    with ProgressBar(method, len(data), plan_seed=flags.plan_seed, tell=flags.tell) as bar:
         try:
             record = run(flags.model, data, **job, **kept, listeners=[bar, *trackers])
         except Interrupted as interrupted:

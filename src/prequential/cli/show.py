@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from operator import itemgetter
 from typing import Any
@@ -20,6 +20,7 @@ from prequential.report.table import Column, print_table, say
 from prequential.report.text import counted, number
 from prequential.runs.progress import Progress as RunProgress
 from prequential.runs.record import Record
+from prequential.scaling import in_words
 from prequential.terminal import printable, tell
 
 MOST_BAR, LEAST_BAR = 24, 6
@@ -62,10 +63,16 @@ class ProgressBar(LiveLine):
     What a narrow terminal has no room for is left out; the time left stays.
     """
 
-    def __init__(self, method: Method, length: int, plan_seed: int) -> None:
+    def __init__(self, method: Method, length: int, plan_seed: int, tell: Callable[[str], None] | None = None) -> None:
         super().__init__(*columns_for(Console(stderr=True).width, length))
         whole = None if self.disable else Plan(method, length, plan_seed, heldout=True).counts().trained_examples
+        self._tell = tell
         self._run = self.add_task("run", total=whole, position="", nats="–", rate="–", errors="–")
+
+    def begin(self, facts: Mapping[str, Any], progress: RunProgress) -> None:
+        """The first line of a run: how inputs that are scaled reach the network."""
+        if self._tell is not None and facts.get("scale") is not None:
+            self._tell(in_words(facts["scale"]))
 
     def __call__(self, progress: RunProgress) -> None:
         told: dict[str, Any] = {"position": f"{progress.position:,}/{progress.length:,}"}

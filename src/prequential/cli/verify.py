@@ -19,6 +19,7 @@ from prequential.learn.execution import Execution
 from prequential.methods.rebuild import method_from_settings
 from prequential.presets import recipe_from_settings
 from prequential.runs.record import Record, load
+from prequential.scaling import INTENSITY
 
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
@@ -117,6 +118,8 @@ def _confirmed(
     here = {name: value for name, value in source.items() if name != "workers"}  # that is for this machine to say
     data = reload(here | flags.asked(), record.seeds["order_seed"], flags.data_dir, unasked=unasked)
     data = data.take(record.length)
+    if data.scale is None:  # as the run had it, whatever the rule says now
+        data = data.with_scale(record.scale or INTENSITY)
     return data if all(data.digests()[part] == record.data[part] for part in ("labels", "inputs")) else None
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from prequential.coding.range_coder import RangeDecoder, RangeEncoder
 from prequential.data.device import send_to
+from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.events import Indices
@@ -87,17 +88,21 @@ class Scorer(Labels):
     """
 
     def __init__(self, data: DataSequence, device: torch.device) -> None:
-        super().__init__(data, None if device.type == "cpu" else _known(data, 0, len(data)).to(device))
+        self._target = capabilities(data).target
+        super().__init__(data, None)
+        if device.type != "cpu":
+            self._on_device = self._known(0, len(data)).to(device)
 
     def _cross(self, start: int, stop: int, rows: Tensor) -> Tensor:
-        return _known(self._data, start, stop) if self._on_device is None else self._on_device[start:stop]
+        return self._known(start, stop) if self._on_device is None else self._on_device[start:stop]
 
-
-def _known(data: DataSequence, start: int, stop: int) -> Tensor:
-    labels = data.labels(np.arange(start, stop))
-    if bool((labels < 0).any()):
-        raise PreqError(f"'{data.name}' has no labels; they can be decoded, not scored")
-    return labels
+    def _known(self, start: int, stop: int) -> Tensor:
+        labels = self._data.labels(np.arange(start, stop))
+        values = labels.numpy()
+        if (values < 0).any():
+            raise PreqError(f"'{self._data.name}' has no labels; they can be decoded, not scored")
+        self._target.require(values)
+        return labels
 
 
 class Encoder(Scorer):

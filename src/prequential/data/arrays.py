@@ -1,5 +1,6 @@
 """From the user's arrays or Dataset to a sequence, checked on the way in."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -8,9 +9,12 @@ import torch
 from numpy.typing import ArrayLike
 
 from prequential.data.sequence import ArraySequence
-from prequential.errors import PreqError, require_count
+from prequential.errors import PreqError, PreqWarning, require_count
+from prequential.scaling import Scale, parsed_scale
 
 Arrays: TypeAlias = ArrayLike | torch.Tensor | Sequence[Any]
+MOST_INFERRED = 10_000_000
+"""A larger label is a number of something else, unless the number of classes is given."""
 
 
 def from_arrays(
@@ -21,18 +25,21 @@ def from_arrays(
     heldout: tuple[Arrays, Arrays] | None = None,
     name: str = "arrays",
     source: Mapping[str, Any] | None = None,
+    scale: Scale | None = None,
 ) -> ArraySequence:
     """A sequence from arrays, in the order given.
 
     Args:
-        inputs: NumPy array or tensor of any shape, one row per example. uint8 is taken as image
-            intensities and scaled; whole numbers of other types (tokens) reach the model as they are.
+        inputs: NumPy array or tensor of any shape, one row per example. uint8 is scaled (see `scale`); whole numbers
+            of other types (tokens) reach the model as they are.
             Arrays are not copied: leave them alone while the sequence is in use.
         labels: whole numbers from 0, one per row. None for inputs whose labels are to be decoded.
         num_classes: how many classes there are. Default: the largest label plus one.
         heldout: inputs and labels that are only evaluated at the end.
         name: what tables call it.
         source: what `load_data` would have to be asked for to give it again, if it can.
+        scale: what uint8 inputs are out of: 0 to that is brought to −1 to 1; or "none", and they reach the model as
+            they are. Default: 255 if one of the first 256 rows holds 128 or more; else a run is refused.
 
     Example:
         >>> data = from_arrays(np.zeros((6, 3), np.float32), [0, 1, 2, 0, 1, 2])
@@ -40,9 +47,14 @@ def from_arrays(
         (6, 3, (3,))
     """
     stored_inputs = _checked_inputs(inputs)
+    if scale is not None:
+        scale = parsed_scale(scale)
+        if stored_inputs.dtype != torch.uint8:
+            raise PreqError(f"scale is about uint8, and the inputs are {stored_inputs.dtype}; leave it out")
     if labels is None:
         hidden = torch.full((len(stored_inputs),), -1)
-        return ArraySequence(stored_inputs, hidden, num_classes or 2, torch.arange(len(hidden)), name=name)
+        order = torch.arange(len(hidden))
+        return ArraySequence(stored_inputs, hidden, num_classes or 2, order, name=name, scale=scale)
     stored_labels, num_classes = _checked_labels(labels, num_classes)
     if len(stored_inputs) != len(stored_labels):
         raise PreqError(f"{len(stored_inputs)} inputs but {len(stored_labels)} labels; give one label per input")
@@ -57,7 +69,9 @@ def from_arrays(
                 f"{stored_inputs.dtype} of shape {tuple(stored_inputs.shape[1:])}; make them alike"
             )
     order = torch.arange(len(stored_labels))
-    return ArraySequence(stored_inputs, stored_labels, num_classes, order, name=name, heldout=held, source=source)
+    return ArraySequence(
+        stored_inputs, stored_labels, num_classes, order, name=name, heldout=held, source=source, scale=scale
+    )
 
 
 class MapDataset(Protocol):
@@ -69,11 +83,17 @@ class MapDataset(Protocol):
 
 
 def from_dataset(
-    dataset: MapDataset, *, num_classes: int | None = None, heldout: MapDataset | None = None, name: str | None = None
+    dataset: MapDataset,
+    *,
+    num_classes: int | None = None,
+    heldout: MapDataset | None = None,
+    name: str | None = None,
+    scale: Scale | None = None,
 ) -> ArraySequence:
     """A sequence from a map-style torch Dataset whose items are (input, label), in its own order.
 
-    Every item is read once, now, and kept in memory: a Dataset that augments at random is thereby frozen.
+    Every item is read once, now, and kept in memory: a Dataset that augments at random is thereby frozen. The keywords
+    are those of `from_arrays`.
 
     Example:
         >>> from torch.utils.data import TensorDataset
@@ -83,9 +103,8 @@ def from_dataset(
     """
     inputs, labels = _read_all(dataset)
     held = None if heldout is None else _read_all(heldout)
-    return from_arrays(
-        inputs, labels, num_classes=num_classes, heldout=held, name=name or type(dataset).__name__.lower()
-    )
+    name = name or type(dataset).__name__.lower()
+    return from_arrays(inputs, labels, num_classes=num_classes, heldout=held, name=name, scale=scale)
 
 
 def _read_all(dataset: MapDataset) -> tuple[torch.Tensor, torch.Tensor]:
@@ -152,15 +171,30 @@ def _checked_labels(labels: Arrays, num_classes: int | None) -> tuple[torch.Tens
         raise PreqError(f"labels must be one whole number per example, got shape {tuple(tensor.shape)}")
     if tensor.is_floating_point() or tensor.is_complex():
         raise PreqError(f"labels must be whole numbers, got {tensor.dtype}; convert with labels.astype(int)")
-    tensor = tensor.to(torch.int64)
+    given, values = num_classes, tensor.numpy()  # torch compares no uint64
+    least, most = (int(values.min()), int(values.max())) if len(values) else (0, 0)
     if num_classes is None:
-        num_classes = max(int(tensor.max()) + 1, 2) if len(tensor) else 2
+        if most >= MOST_INFERRED:
+            raise PreqError(
+                f"labels go up to {most}, got no num_classes, and {most + 1} are more than anyone means; "
+                "renumber the classes 0, 1, 2, …, as np.unique(labels, return_inverse=True)[1] does, or set num_classes"
+            )
+        num_classes = max(most + 1, 2)
     require_count("num_classes", num_classes, at_least=2)
-    bad = ((tensor < 0) | (tensor >= num_classes)).nonzero()
-    if len(bad):
-        position = int(bad[0])
+    if least < 0 or most >= num_classes:
+        position = int((values < 0 if least < 0 else values >= num_classes).argmax())
+        todo = "subtract 1 if they count from 1," if (least, most) == (1, num_classes) else "renumber the classes"
         raise PreqError(
-            f"labels must be in 0 … {num_classes - 1} ({num_classes} classes), got {int(tensor[position])} at "
-            f"position {position}; renumber the classes or set num_classes"
+            f"labels must be in 0 … {num_classes - 1} ({num_classes} classes), got {values[position]} at "
+            f"position {position}; {todo} or set num_classes"
         )
-    return tensor, num_classes
+    if given is None:
+        note_empty_class(least, num_classes, "labels", ", or set num_classes")
+    return tensor.to(torch.int64), num_classes
+
+
+def note_empty_class(least: int, num_classes: int, what: str, todo: str = "") -> None:
+    """Say so where labels begin above 0; `todo` adds to what can be done."""
+    if least > 0:
+        told = f"{what} begin at {least}: class 0 of {num_classes} never occurs, and is paid for by every label"
+        warnings.warn(f"{told}; subtract {least} if they count from there{todo}", PreqWarning, stacklevel=4)

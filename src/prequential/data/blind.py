@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from prequential.data.optional import SequenceDefaults, capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
+from prequential.scaling import Scale
 from prequential.targets import Target
 
 
@@ -19,6 +20,7 @@ class InputsOnly:
 
     data: DataSequence
     target: Target
+    scale: Scale | None = None
     heldout: None = None
     __repr__ = SequenceDefaults.__repr__
 

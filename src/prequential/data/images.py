@@ -24,6 +24,7 @@ from prequential.data.views import ImageView, content_of
 from prequential.data.workers import Batch, Decoded, DecodePool
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
+from prequential.scaling import INTENSITY
 
 LARGEST_DEFAULT_SIZE = 224
 BYTES_AHEAD = 64 << 20
@@ -92,6 +93,11 @@ class ImageFiles(ReorderableSequence):
     source: Mapping[str, Any] | None = None
     conditioned_on: str = INPUTS_SO_FAR
     reader: ImageReader = field(default_factory=lambda: ImageReader(None))
+
+    @property
+    def scale(self) -> int:
+        """A decoded image has intensities out of 255, however dark it is."""
+        return INTENSITY
 
     @property
     def input_shape(self) -> tuple[int, ...]:

@@ -1,8 +1,9 @@
 """Prepared data: memory-mapped .npy files in sequence order, and the sequence that reads them.
 
 A directory holds `prepared.json`, `labels.npy`, `inputs.npy` and, where there is held-out data, `heldout/` of the same
-form. Memory holds what is being read and nothing else. Format 1 had its inputs in several files of `shard_rows` each,
-`inputs-0000.npy`, …; they are read as they are.
+form. Memory holds what is being read and nothing else. What is read for the first time is compared with the fingerprint
+of its block in `prepared.json`, and files that were changed since are refused. Format 1 had its inputs in several files
+of `shard_rows` each, `inputs-0000.npy`, …; they are read as they are.
 """
 
 import json
@@ -19,9 +20,11 @@ from numpy.typing import NDArray
 
 from prequential.conditioning import INPUTS_SO_FAR
 from prequential.data.digest import digest_of_rows
+from prequential.data.pieces import Pieces
 from prequential.data.sequence import LoadedSequence, shorter
 from prequential.errors import PreqError
 from prequential.files import HEADER_SIZE, digest_of, npy_header, reading
+from prequential.scaling import Scale
 
 FORMAT = 2
 INDEX_FILE = "prepared.json"
@@ -48,6 +51,8 @@ class Index:
     """A fingerprint of what was given to read: labels and, of files, their names; broken ones too."""
     skipped: int = 0
     """Examples that could not be read and were left out."""
+    scale: Scale | None = None
+    """What uint8 inputs are out of; None for others, and where it was not said yet when they were prepared."""
     shard_rows: int | None = None
     """Format 1: the rows of each file of inputs but the last."""
 
@@ -91,12 +96,21 @@ def open_prepared(directory: Path) -> "MappedSequence":
     if (version := content.pop("format", None)) not in (1, FORMAT):
         raise PreqError(f"{directory / INDEX_FILE} has format {version}, this version reads 1 and {FORMAT}")
     index = Index(**content | {"input_shape": tuple(content["input_shape"])})
-    dtype = np.dtype(index.dtype)
+    dtype, files = np.dtype(index.dtype), index.input_files
+    inputs = tuple(_map(directory / name, dtype, (rows, *index.input_shape)) for name, rows in files)
+    labels = _map(directory / "labels.npy", np.dtype(index.label_dtype), (index.length,))
+    place = directory / files[0][0] if len(files) == 1 else directory
+    whole, kind = index.digests, np.dtype(np.int64)
     return MappedSequence(
         index=index,
-        stored_inputs=tuple(_map(directory / name, dtype, (n, *index.input_shape)) for name, n in index.input_files),
-        stored_labels=_map(directory / "labels.npy", np.dtype(index.label_dtype), (index.length,)),
+        stored_inputs=inputs,
+        stored_labels=labels,
+        input_pieces=Pieces(place, inputs, dtype, index.blocks["inputs"], whole["inputs"]),
+        label_pieces=Pieces(
+            directory / "labels.npy", [labels], kind, index.blocks["labels"], whole["labels"], index.num_classes
+        ),
         length=index.length,
+        scale=index.scale,
         source={"name": f"prepared:{directory}"},
         heldout=open_prepared(directory / "heldout") if (directory / "heldout").is_dir() else None,
     )
@@ -125,7 +139,11 @@ class MappedSequence(LoadedSequence):
     stored_inputs: tuple[NDArray[Any], ...]
     """One after the other; more than one only in what was written in format 1."""
     stored_labels: NDArray[Any]
+    input_pieces: Pieces
+    """What is known so far to be as it was stored; shared with shorter ones."""
+    label_pieces: Pieces
     length: int
+    scale: Scale | None = None
     source: Mapping[str, Any] | None = None
     heldout: "MappedSequence | None" = None
 
@@ -144,8 +162,9 @@ class MappedSequence(LoadedSequence):
         return str((self.index.source or {}).get("name", self.name))
 
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
-        """Copies of the rows."""
+        """Copies of the rows; what has not been read before is compared with its fingerprint first."""
         self._require_within(positions)
+        self.input_pieces.require(positions)
         if len(self.stored_inputs) == 1:
             return torch.from_numpy(self.stored_inputs[0].take(positions, axis=0))
         rows = np.empty((len(positions), *self.input_shape), self.index.dtype)
@@ -162,6 +181,7 @@ class MappedSequence(LoadedSequence):
 
     def labels(self, positions: NDArray[np.int64]) -> torch.Tensor:
         self._require_within(positions)
+        self.label_pieces.require(positions)
         return torch.from_numpy(self.stored_labels[positions].astype(np.int64))
 
     def take(self, length: int) -> Self:
@@ -170,6 +190,13 @@ class MappedSequence(LoadedSequence):
     def _input_digest(self) -> str:
         """Kept from when the data was prepared, as far as whole blocks go."""
         return digest_of_rows(self.length, lambda p: self.inputs(p).numpy(), known=self.index.blocks["inputs"])
+
+    def require_intact(self) -> None:
+        """All that is left to compare with its fingerprints, held-out data too."""
+        for pieces in (self.input_pieces, self.label_pieces):
+            pieces.require_all(self.length)
+        if self.heldout is not None:
+            self.heldout.require_intact()
 
     def digests(self) -> dict[str, str]:
         return dict(self.index.digests) if self.length == self.index.length else self._digests

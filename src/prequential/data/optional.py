@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from prequential.conditioning import INPUTS_SO_FAR
+from prequential.scaling import Scale
 from prequential.targets import Classes, Target
 from prequential.terminal import printable
 
@@ -55,6 +56,18 @@ class SequenceDefaults:
     def conditioned_on(self) -> str:
         """What was looked at to make an input: one of `prequential.conditioning.ORDER`."""
         return INPUTS_SO_FAR
+
+    @property
+    def scale(self) -> Scale | None:
+        """What uint8 inputs are out of, which is brought to 1 (and 0 to −1), or "none" where they reach the network as
+        they are. Default: None, and the rule of `prequential.data.scale.scale_of` decides."""
+        return None
+
+    def require_intact(self) -> None:
+        """Refuse stored data that is no longer what its fingerprints say. Default: nothing is stored.
+
+        It is asked before a code is written or a run gone on with; it may read everything.
+        """
 
     @property
     def training_view(self) -> str | None:

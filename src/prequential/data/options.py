@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
+from prequential.scaling import parsed_scale
 from prequential.settings import check_settings, setting
 
 
@@ -19,6 +20,8 @@ class DataOptions:
         None, choices=("table", "causal", "none"), called="way to standardise", hint="table"
     )
     """csv:, npz:, hf: mean 0 and variance 1 over the whole table, causal (rows up to each one), or none."""
+    scale: str | None = setting(None, check=parsed_scale, hint="255 where it is clear")
+    """npz:, prepared: what uint8 inputs are out of (255: images; it is brought to 1, 0 to -1), or none: as they are."""
     size: int | None = setting(None, at_least=1, at_most=4096, hint="the first image's, at most 224")
     """Image files: the side in pixels that they are brought to."""
     crop: str | None = setting(None, choices=("random", "centre"), hint="random")

@@ -13,15 +13,18 @@ from numpy.typing import NDArray
 from prequential.data.digest import BLOCK_ROWS, BYTES_AT_ONCE, RunningDigest, digest_of_rows, spans
 from prequential.data.mapped import FORMAT, INDEX_FILE, Index, MappedSequence, open_prepared, sealed, unsealed
 from prequential.data.optional import capabilities, is_sequence
+from prequential.data.scale import scale_of
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.files import ArrayFile, sync_directory, write_atomically, writing
 from prequential.lock import DirectoryLock
+from prequential.scaling import INTENSITY
 
 PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN_SAVES = 2.0
 HOW_NOT_WHAT = ("workers", "skip_broken", "crop")
 """Options of a source that do not decide what is written."""
+Reader = Callable[[NDArray[np.int64]], NDArray[Any]]
 PrepareListener = Callable[[int, int, int], None]
 """Called with (examples read, examples in all, examples left out as broken)."""
 
@@ -34,7 +37,7 @@ def prepare(
     A second call goes on where the first was stopped; a finished one returns at once.
 
     Args:
-        data: any sequence; it is read once, from front to back.
+        data: any sequence; it is read once, from front to back. Going on reads again what is there, to compare it.
         to: the directory; new, or one in which the same data was begun.
         skip_broken: leave out images that cannot be decoded, and count them, instead of stopping.
         listener: hears of progress.
@@ -60,9 +63,13 @@ def prepare(
             found = open_prepared(directory)
             read = replace(found.index, length=found.index.length + found.index.skipped)
             _require_same(directory, _identity(index), _identity(read))
+            _require_same_inputs(directory, data, found.index.length, lambda p: found.inputs(p).numpy())
+            if data.heldout is not None and found.heldout is not None:
+                prepare(data.heldout, directory / "heldout", skip_broken=skip_broken)
             return found
         _require_ours(directory)
         with contextlib.closing(Writer(directory, index)) as writer:
+            _require_same_inputs(directory, data, writer.num_rows, writer.inputs)
             try:
                 _write_all(writer, data, skip_broken, listener or (lambda *_: None))
             except BaseException:
@@ -92,6 +99,7 @@ def _index_for(data: DataSequence) -> Index:
         order_seed=data.order_seed,
         conditioned_on=more.conditioned_on,
         source=more.source,
+        scale=scale_of(data),
         given=digest_of_rows(len(data), lambda p: data.labels(p).numpy(), data.num_classes, more.listing),
     )
 
@@ -100,6 +108,8 @@ def _identity(index: Index) -> dict[str, Any]:
     """What work that is gone on with must share with how it began."""
     own = ("blocks", "digests", "skipped", "shard_rows")
     facts = {name: value for name, value in asdict(index).items() if name not in own}
+    if facts["scale"] in (None, INTENSITY):  # which work that was begun before there was another does not say
+        del facts["scale"]
     source = None if index.source is None else {k: v for k, v in index.source.items() if k not in HOW_NOT_WHAT}
     return facts | {"input_shape": list(index.input_shape), "source": source}
 
@@ -109,6 +119,14 @@ def _require_same(directory: Path, wanted: dict[str, Any], there: dict[str, Any]
     for name, value in wanted.items():
         if (has := there.get(name)) != value:
             raise PreqError(f"{directory} holds other data: its {name} is {has}, not {value}; choose another directory")
+
+
+def _require_same_inputs(directory: Path, data: DataSequence, num_rows: int, stored: Reader) -> None:
+    """The same for inputs that are quickly read; of image files the names were compared, and the labels."""
+    for positions in () if capabilities(data).reads_slowly else spans(0, num_rows, BLOCK_ROWS):
+        if not np.array_equal(data.inputs(positions).numpy(), stored(positions)):
+            other = f"other data: its inputs are not those of '{data.name}'"
+            raise PreqError(f"{directory} holds {other}; choose another directory")
 
 
 def _require_ours(directory: Path) -> None:
@@ -161,6 +179,10 @@ class Writer:
             for name, read in self._files.items():  # what was written behind the last whole block is hashed again
                 rows = read.read(start, min(start + self.at_once, self.num_rows))
                 self._digests[name].update(rows.astype(np.int64) if name == "labels" else rows)
+
+    def inputs(self, positions: NDArray[np.int64]) -> NDArray[Any]:
+        """Those that were written, at positions one after the other."""
+        return self._files["inputs"].read(int(positions[0]), int(positions[-1]) + 1)
 
     def append(self, inputs: NDArray[Any], labels: NDArray[np.int64]) -> None:
         """Write rows behind those that are there."""

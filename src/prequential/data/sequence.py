@@ -18,6 +18,7 @@ from prequential.data.digest import digest_of_rows
 from prequential.data.optional import SequenceDefaults
 from prequential.errors import PreqError, require_count, whole_seed
 from prequential.rng import derive, permutation
+from prequential.scaling import INTENSITY, UNSCALED, Scale
 
 
 class DataSequence(Protocol):
@@ -88,6 +89,11 @@ class LoadedSequence(SequenceDefaults):
         """The same sequence with no held-out data."""
         return cast(Self, replace(cast(Any, self), heldout=None))
 
+    def with_scale(self, scale: Scale) -> Self:
+        """The same sequence, its uint8 inputs out of that, see `from_arrays`; others are not scaled."""
+        is_scaled = self.inputs(np.zeros(1, np.int64)).dtype == torch.uint8
+        return cast(Self, replace(cast(Any, self), scale=scale)) if is_scaled else self
+
     @abstractmethod
     def _input_digest(self) -> str:
         """The fingerprint of the inputs."""
@@ -150,18 +156,19 @@ def shorter(data: DataSequence, length: int) -> int:
     return int(length)
 
 
-def to_network_input(stored: torch.Tensor) -> torch.Tensor:
+def to_network_input(stored: torch.Tensor, scale: Scale | None = INTENSITY) -> torch.Tensor:
     """Stored inputs as a network takes them.
 
-    uint8 (images) becomes float in [−1, 1]; floats become float32; other whole numbers (tokens) stay.
-    A fixed map, so that the code of a prefix never depends on inputs that come later.
+    uint8 becomes float: 0 to the scale (255: images) brought to [−1, 1], or as it is ("none"). Floats become float32;
+    other whole numbers (tokens) stay. A fixed map: the code of a prefix never depends on inputs that come later.
 
     Example:
         >>> to_network_input(torch.tensor([0, 255], dtype=torch.uint8))
         tensor([-1.,  1.])
     """
     if stored.dtype == torch.uint8:
-        return stored.to(torch.float32).mul_(2 / 255).sub_(1)
+        values = stored.to(torch.float32)
+        return values if scale == UNSCALED else values.mul_(2 / int(scale or INTENSITY)).sub_(1)
     if stored.dtype in (torch.float64, torch.float16, torch.bfloat16):
         return stored.to(torch.float32)
     return stored
@@ -188,6 +195,7 @@ class ArraySequence(ReorderableSequence):
     conditioned_on: str = INPUTS_SO_FAR
     examples: torch.Tensor | None = None
     """What identifies each row beyond its inputs: sequences that show different parts of the same examples share it."""
+    scale: Scale | None = None
 
     @property
     def input_shape(self) -> tuple[int, ...]:

@@ -108,7 +108,7 @@ class BaseLearner(ABC):
         with seeded(seed, "initialise", event, self.device):
             model = build(self.factory, self.data.input_shape, self.target.output_size, width=self.width)
             if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
-                model.eval()(to_network_input(self.data.inputs(np.zeros(1, np.int64))))
+                model.eval()(to_network_input(self.data.inputs(np.zeros(1, np.int64)), self.inputs.scale))
         model.to(self.device, self.dtype).train()
         for parameter in model.parameters():
             if parameter.dim() == 4:  # cloned, because `contiguous` keeps the strides of a single channel as they are

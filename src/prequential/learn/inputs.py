@@ -37,6 +37,7 @@ class Inputs:
         self, data: DataSequence, recipe: Recipe, *, seed: int, device: torch.device, dtype: torch.dtype
     ) -> None:
         self.data, self.recipe, self.seed, self.device, self.dtype = data, recipe, seed, device, dtype
+        self.scale = capabilities(data).scale
         self.augmentation = parse(recipe.augment)
         self._views = parse(movements(recipe.augment))
         self._view_draws = self._draws_of_views()
@@ -59,7 +60,7 @@ class Inputs:
 
     def prepared(self, stored: Tensor) -> Tensor:
         """Stored inputs on the device, in the network's type and layout."""
-        inputs = to_network_input(stored.to(self.device))
+        inputs = to_network_input(stored.to(self.device), self.scale)
         if inputs.dtype == torch.float32 and self.dtype != torch.float32:
             inputs = inputs.to(self.dtype)
         return _channels_last(inputs)

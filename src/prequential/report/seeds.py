@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from prequential.runs.record import ARRAYS, PER_POSITION, PER_PREDICTION, Record, load
+from prequential.scaling import INTENSITY
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,14 @@ def setting_of(record: Record) -> str:
 
 def decided(record: Record) -> dict[str, dict[str, Any]]:
     """Everything that was decided about a run but its data and its seed, part by part."""
+    # 255 is what records of before do not say
+    scaled = {} if record.scale in (None, INTENSITY) else {"scale of uint8 inputs": record.scale}
     return {
         "model": {name: value for name, value in record.model.items() if name != "fingerprint"},
         "method": record.method | ({"title": record.title} if record.method_title else {}),
         "recipe": record.recipe,
         "seeds": {name: value for name, value in record.seeds.items() if name != "seed"},
-        "predictions": {"conditioned_on": record.conditioned_on},
+        "predictions": {"conditioned_on": record.conditioned_on} | scaled,
         "computed": {name: record.environment.get(name) for name in ("engine", "precision")},
     }
 

@@ -28,6 +28,7 @@ from prequential.runs.loop import execute
 from prequential.runs.progress import Listener
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import LearnerFactory, Session, make_session
+from prequential.scaling import INTENSITY, Scale, parsed_scale
 from prequential.targets import Classes
 
 
@@ -70,6 +71,7 @@ def encode_and_score(
     if not session.plan.method.prequential:
         raise PreqError(f"{session.plan.method.name} is not prequential: it has no code to write")
     data = session.learner.data
+    capabilities(data).require_intact()
     if (num_symbols := capabilities(data).target.num_symbols) > MOST_CLASSES:
         raise PreqError(f"a bitstream holds at most {MOST_CLASSES} classes, the data has {num_symbols}")
     labels = Encoder(data, session.learner.device)
@@ -95,7 +97,7 @@ def encode_and_score(
 def _header(session: Session) -> dict[str, Any]:
     """Everything a decoder must rebuild or compare; the number of threads is the current one."""
     learner, (facts,) = session.learner, session.facts
-    told, names = facts.facts(), ("method", "recipe", "model", "seeds", "length", "num_classes", "target")
+    told, names = facts.facts(), ("method", "recipe", "model", "seeds", "length", "num_classes", "target", "scale")
     return {
         **{name: told[name] for name in names if name in told},
         "data": {name: facts.data[name] for name in ("name", "input_shape", "inputs", "training_view")},
@@ -186,7 +188,17 @@ def _inputs(header: dict[str, Any], data: DataSequence) -> InputsOnly:
             f"the encoder trained on {trained_on or 'whole inputs'}, this data gives {view or 'whole inputs'}; "
             "read it in the same way (--crop)"
         )
-    return InputsOnly(data, target)
+    return InputsOnly(data, target, _scale(header, capabilities(data).scale))
+
+
+def _scale(header: dict[str, Any], here: Scale | None) -> Scale:
+    """What the encoder's uint8 inputs were out of; files of before do not say it, and took all for images."""
+    scale = parsed_scale(header.get("scale") or INTENSITY)
+    if here is not None and parsed_scale(here) != scale:
+        raise PreqError(
+            f"the encoder's inputs had the scale {scale}, this data has {here}; read it with --scale {scale}"
+        )
+    return scale
 
 
 def _model(header: dict[str, Any], given: str | ModelFactory | None, data: InputsOnly) -> str | ModelFactory:

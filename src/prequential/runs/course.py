@@ -100,6 +100,7 @@ class _Going:
             if directory is not None:
                 directory.begin(missing)
         else:
+            capabilities(session.learner.data).require_intact()  # what was learned so far was learned from it
             self._numbers, self._learner, self._threads = checkpoint.numbers, checkpoint.learner, checkpoint.threads
         # of members that a checkpoint has and that are not missing, the record is there already
         paths = {} if directory is None else {number: directory.paths[number] for number in missing}

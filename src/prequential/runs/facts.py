@@ -8,10 +8,11 @@ from typing import Any
 from prequential.conditioning import INPUTS_SO_FAR
 from prequential.errors import PreqWarning
 from prequential.names_of_before import differences as differing
+from prequential.scaling import INTENSITY, Scale
 
-IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes", "target")
+IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes", "target", "scale")
 """What a resumed run must share with the one it goes on with."""
-OF_SOME = ("target", "name", "method_title")
+OF_SOME = ("target", "scale", "name", "method_title")
 """What records say only where there is something to say."""
 VERSIONS = ("prequential", "torch", "numpy", "device_name", "cpu_capability")
 EAGER = {"engine": "eager", "precision": "fp32", "compiled": False, "deterministic": False}
@@ -39,6 +40,8 @@ class Facts:
     """What `load_data` was asked for, where the data came from there."""
     target: dict[str, Any] | None = None
     """What is coded, where it is no class: the `kind`, and what both ends must know of it."""
+    scale: Scale | None = None
+    """What uint8 inputs are out of, which was brought to 1 and 0 to −1, or "none" where they were left as they are."""
     name: str | None = None
     """What the run is called, if it was given a name."""
     method_title: str | None = None
@@ -53,7 +56,9 @@ class Facts:
 def differences(facts: Facts, earlier: Mapping[str, Any]) -> list[str]:
     """What keeps a run from going on with an earlier one."""
     before = EAGER | earlier.get("environment", {})
-    return _changed(IDENTITY, earlier, vars(facts)) + _changed(("device", *EAGER), before, facts.environment)
+    # records of before say nothing of the scale, which was always that of images
+    then, now = ({**told, "scale": told.get("scale") or INTENSITY} for told in (earlier, vars(facts)))
+    return _changed(IDENTITY, then, now) + _changed(("device", *EAGER), before, facts.environment)
 
 
 def _changed(names: Iterable[str], then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 import torch
 
 from prequential.conditioning import widest
 from prequential.data.augment import require_fits
 from prequential.data.optional import capabilities
+from prequential.data.scale import scale_of
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, whole_seed
 from prequential.events import Train
@@ -30,6 +32,7 @@ from prequential.plan import Plan
 from prequential.runs.facts import Facts
 from prequential.runs.record import OVER
 from prequential.runs.recorder import Recorder
+from prequential.scaling import Scale
 from prequential.settings import settings_of
 from prequential.stack.learner import StackedLearner
 
@@ -106,6 +109,7 @@ def make_session(
     """
     method, chosen = method or ReplayStreams(), [recipe or Recipe() for recipe in recipes]
     _require_fitting(data, method, chosen)
+    scale = scale_of(data)
     seeds = [whole_seed("seed", seed) for seed in seeds]
     plan = Plan(method, len(data), whole_seed("plan_seed", plan_seed), heldout=evaluate and data.heldout is not None)
     place = find_device(device)
@@ -136,10 +140,12 @@ def make_session(
     made = make(chosen, seeds)
     first_batch = next((event.indices for event in plan.events() if isinstance(event, Train)), [0, 0])
     made.probe(len(first_batch))
-    return Session(plan, made, chosen, seeds, _facts(plan, made, chosen, seeds), make)
+    return Session(plan, made, chosen, seeds, _facts(plan, made, chosen, seeds, scale), make)
 
 
-def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequence[int]) -> list[Facts]:
+def _facts(
+    plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequence[int], scale: Scale | None
+) -> list[Facts]:
     data, optional = learner.data, capabilities(learner.data)
     looked_at = widest(plan.conditioned_on, optional.conditioned_on, conditioning_of(learner.factory, learner.model))
     model = {
@@ -166,6 +172,7 @@ def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequ
             environment=environment(learner),
             conditioned_on=looked_at,
             source=None if optional.source is None else dict(optional.source),
+            scale=scale,
             method_title=None if plan.method.name in METHODS else getattr(plan.method, "title", None),
             **optional.target.facts(),
         )
@@ -188,5 +195,7 @@ def _require_fitting(data: DataSequence, method: Method, recipes: Sequence[Recip
         if not isinstance(recipe, Recipe):
             raise PreqError(f"the recipe must be a Recipe(...), got {type(recipe).__name__}")
         require_fits([*recipe.augment, *(["flip"] if recipe.average_flips else [])], data.input_shape)
+    if data.heldout is not None:
+        capabilities(data).target.require(data.heldout.labels(np.arange(len(data.heldout))).numpy())
     if not method.prequential and data.heldout is None:
         raise PreqError(f"{method.name} measures only held-out data, and there is none; give heldout=(inputs, labels)")

@@ -12,6 +12,7 @@ from prequential.lock import DirectoryLock
 from prequential.methods import Method, ReplayStreams
 from prequential.runs.record import require_writable
 from prequential.runs.signals import StopRequest
+from prequential.scaling import INTENSITY
 from prequential.settings import plain_value, settings_of
 from prequential.sweeps.conduct import Conductor, SweepListener
 from prequential.sweeps.directory import SWEEP_FILE, begun_in
@@ -182,4 +183,7 @@ def _model_name(make_model: object) -> str:
 def _data_facts(data: "DataSequence | Loader") -> Mapping[str, Any]:
     if isinstance(data, Loader):
         return data.facts
-    return {"name": data.name, "length": len(data), "order_seed": data.order_seed, **data.digests()}
+    from prequential.data.scale import scale_of
+
+    scaled = {} if (scale := scale_of(data)) in (None, INTENSITY) else {"scale": scale}
+    return {"name": data.name, "length": len(data), "order_seed": data.order_seed, **scaled, **data.digests()}

@@ -9,12 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from prequential.data.mapped import open_prepared
 from prequential.data.options import DataOptions
 from prequential.data.sequence import LoadedSequence
 from prequential.data.sources import archives, cifar, folders, hub, mnist, tables
 from prequential.data.sources.request import PublishedFiles, Request
 from prequential.errors import PreqError, unknown_name, whole_seed
+from prequential.scaling import parsed_scale
 
 ORDERS = ("shuffled", "given")
 IMAGES = ("size", "crop", "workers", "skip_broken")
@@ -54,7 +57,7 @@ def load(
         order_seed: the seed of the shuffle. Default: 0.
         data_dir: a directory that holds the publisher's files; searched first.
             Default: the environment variable PREQ_DATA.
-        options: see `DataOptions`: label, array, standardise, size, crop, workers, skip_broken, …
+        options: see `DataOptions`: label, array, standardise, scale, size, crop, workers, skip_broken, …
 
     Example:
         >>> data = load("mnist")
@@ -122,7 +125,13 @@ def _prepared(request: Request) -> LoadedSequence:
     if request.order_asked and request.order_seed != data.order_seed:
         has = "the given order" if data.order_seed is None else f"order seed {data.order_seed}"
         raise PreqError(f"{request.name} was prepared in {has}, and stays in it; leave --order and --order-seed out")
-    return data
+    if request.options.scale is None:
+        return data
+    scale, dtype = parsed_scale(request.options.scale), np.dtype(data.index.dtype)
+    if dtype != np.uint8 or data.scale not in (None, scale):
+        what = f"holds {dtype.name} inputs" if dtype != np.uint8 else f"was prepared with the scale {data.scale}"
+        raise PreqError(f"{request.name} {what}, got --scale {scale}; leave it out")
+    return replace(data, scale=scale, source={**(data.source or {}), "scale": scale})
 
 
 def user_directory(data_dir: str | Path | None) -> Path | None:
@@ -164,12 +173,12 @@ _SOURCES = (
     Source("folder:", "images in one sub-folder per class (JPEG, PNG, WebP)", folders.folder, options=IMAGES),
     Source("list:", "a text file of image paths and labels, one pair per line", folders.listed, options=IMAGES),
     Source("csv:", "a table with a header, one column of which is the label", tables.csv, options=TABLE),
-    Source("npz:", "NumPy arrays: inputs and labels", archives.npz, options=(*TABLE, "array")),
+    Source("npz:", "NumPy arrays: inputs and labels", archives.npz, options=(*TABLE, "array", "scale")),
     Source(
         "hf:", "a Hugging Face data set, by name or saved to disk", hub.hub,
         options=(*TABLE, "size", "crop", "skip_broken"),
     ),
-    Source("prepared:", "what preq data prepare has written", _prepared),
+    Source("prepared:", "what preq data prepare has written", _prepared, options=("scale",)),
 )  # fmt: skip
 SOURCES = {source.name: source for source in _SOURCES}
 

@@ -34,12 +34,15 @@ def npz(request: Request) -> ArraySequence:
     (inputs, labels), *held = with_numbers(train, heldout)
     if inputs.ndim == 0 or len(inputs) != len(labels):
         raise PreqError(f"{path}: '{names[0][0]}' has shape {inputs.shape}, '{names[0][1]}' {len(labels)} labels")
+    if request.options.scale is not None and inputs.dtype != np.uint8:
+        raise PreqError(f"--scale is about uint8, and '{names[0][0]}' of {path} is {inputs.dtype}; leave it out")
     if inputs.dtype != np.uint8 and inputs.ndim == 2:
         return table(request, path.stem, train, heldout)
     if request.options.standardise not in (None, "none"):
         raise PreqError(f"{path} holds images, not a table; leave --standardise out")
     held_images = (_as_images(held[0][0]), held[0][1]) if held else None
-    return request.sequence(_as_images(inputs), labels, heldout=held_images, name=path.stem)
+    scale = request.options.scale
+    return request.sequence(_as_images(inputs), labels, heldout=held_images, name=path.stem, scale=scale)
 
 
 def _as_images(values: NDArray[Any]) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from prequential.data.sequence import ArraySequence
 from prequential.data.sources.request import PublishedFiles, Request
 from prequential.errors import PreqError
 from prequential.files import reading
+from prequential.scaling import INTENSITY
 
 NUM_IMAGES, NUM_HELDOUT, NUM_PIXELS = 50_000, 10_000, 3 * 32 * 32
 
@@ -45,7 +46,8 @@ class Layout:
         images = np.ascontiguousarray(rows[:, self.label_bytes :]).reshape(-1, 3, 32, 32)
         labels = rows[:, self.label_bytes - 1].astype(np.int64)
         train, held = (images[:NUM_IMAGES], labels[:NUM_IMAGES]), (images[NUM_IMAGES:], labels[NUM_IMAGES:])
-        return request.sequence(*train, num_classes=self.num_classes, heldout=held, name=request.name)
+        more = {"num_classes": self.num_classes, "heldout": held, "scale": INTENSITY}
+        return request.sequence(train[0], train[1], name=request.name, **more)
 
     def _rows(self, path: Path, num_rows: int) -> np.ndarray:
         row_size = self.label_bytes + NUM_PIXELS

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from prequential.data.arrays import note_empty_class
 from prequential.data.decode import EXTENSIONS
 from prequential.data.images import ImageFiles, ImageReader
 from prequential.data.sources.request import NotHere, PublishedFiles, Request
@@ -149,7 +150,9 @@ def cloc(request: Request) -> ImageFiles:
 
 def _from_lists(request: Request, name: str, *lists: Path) -> ImageFiles:
     parts = [_read_list(path) for path in lists]
-    num_classes = max(2, 1 + max(label for part in parts for label in part.labels))
+    labels = [label for part in parts for label in part.labels]
+    num_classes = max(2, 1 + max(labels))
+    note_empty_class(min(labels), num_classes, f"the labels of {lists[0]}")
     return _sequence(request, name, num_classes, *parts)
 
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from prequential.data.decode import BrokenImage, strict_pillow
 from prequential.data.images import ImageFiles
 from prequential.data.sequence import LoadedSequence
+from prequential.data.sources.numbering import numbered
 from prequential.data.sources.request import NotHere, Request
-from prequential.data.sources.tables import Rows, label_column, numbered, table
+from prequential.data.sources.tables import Rows, label_column, table
 from prequential.data.views import Broken, content_of
 from prequential.data.workers import Decoded
 from prequential.errors import PreqError
@@ -105,16 +106,19 @@ def _images(
     feature = rows.features[label]
     values = _column(rows, label)
     is_class = type(feature).__name__ == "ClassLabel"
-    classes = np.unique(values if known is None else known)
-    labels = values.astype(np.int64) if is_class else numbered(values, f"column '{label}' of {name}", classes)
+    labels = values.astype(np.int64) if is_class else numbered(values, f"column '{label}' of {name}", known)
+    num_classes = feature.num_classes if is_class else len(np.unique(values if known is None else known))
     if labels.min() < 0:
         raise PreqError(f"{name}: row {int(labels.argmin()) + 1} has no label; this split cannot be coded")
+    if labels.max() >= num_classes:
+        where = f"row {int(labels.argmax()) + 1} has the class {labels.max()}"
+        raise PreqError(f"{name}: {where}, and its column names {num_classes} classes; mend the data set")
     encoded = rows.cast_column(column, datasets.Image(decode=False)).with_format(None)
     return HubImages(
         root=Path(),
         paths=[],
         stored_labels=torch.from_numpy(labels),
-        num_classes=feature.num_classes if is_class else len(classes),
+        num_classes=num_classes,
         order=torch.arange(len(rows)),
         name=name,
         random_crop=request.options.crop != "centre",

@@ -26,6 +26,7 @@ from prequential.data.sequence import ArraySequence
 from prequential.data.sources.request import PublishedFiles, Request
 from prequential.errors import PreqError, PreqWarning
 from prequential.rng import derive, integers_below
+from prequential.scaling import INTENSITY
 
 BUNDLED = Path(str(files("prequential.data"))) / "files"
 FASHION_BEGINS = [9, 0, 0, 3, 0, 2, 7, 2, 5, 5]
@@ -108,12 +109,12 @@ def _mixed(digits: ArraySequence, length: int, num_channels: int, key: int) -> A
     chosen = torch.from_numpy(integers_below(len(digits), key, np.arange(3 * length)).reshape(length, 3))
     images = digits.stored_inputs[:, 0][chosen[:, :num_channels]]
     labels = digits.stored_labels[chosen[:, 0]]
-    return ArraySequence(images, labels, digits.num_classes, torch.arange(length), examples=chosen)
+    return ArraySequence(images, labels, digits.num_classes, torch.arange(length), examples=chosen, scale=INTENSITY)
 
 
 def _sequence(request: Request, parts: Sequence[Part], num_classes: int) -> ArraySequence:
     train, held = parts
-    return request.sequence(*train, num_classes=num_classes, heldout=held, name=request.kind)
+    return request.sequence(*train, num_classes=num_classes, heldout=held, name=request.kind, scale=INTENSITY)
 
 
 def _read(place: Path, files: PublishedFiles) -> list[Part]:

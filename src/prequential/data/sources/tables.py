@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from prequential.conditioning import ALL_INPUTS
 from prequential.data.arrays import from_arrays
 from prequential.data.sequence import ArraySequence
+from prequential.data.sources.numbering import numbered, whole_number
 from prequential.data.sources.request import Request
 from prequential.errors import PreqError, unknown_name
 from prequential.files import reading
@@ -37,9 +38,16 @@ def csv(request: Request) -> ArraySequence:
     path = request.path()
     columns, delimiter = _header(path)
     label = label_column(str(path), columns, request.options.label)
-    rows = _read_numbers(path, columns, delimiter, label)
-    at = columns.index(label)
-    return table(request, path.stem, Rows(np.delete(rows, at, axis=1), rows[:, at], f"column '{label}' of {path}"))
+    inputs, texts = _read_rows(path, columns, delimiter, label)
+    exact = {text: whole_number(text) for text in set(texts)}
+    for row, text in enumerate(texts, 1):
+        if exact[text] is None:
+            raise PreqError(
+                f"column '{label}' of {path} must be whole numbers, row {row} holds {text[:40]}; number the classes"
+            )
+    classes = {value: number for number, value in enumerate(sorted({v for v in exact.values() if v is not None}))}
+    labels = np.array([classes[exact[text] or 0] for text in texts])
+    return table(request, path.stem, Rows(inputs, labels, f"column '{label}' of {path}"))
 
 
 def table(request: Request, name: str, train: Rows, heldout: Rows | None = None) -> ArraySequence:
@@ -62,8 +70,7 @@ def with_numbers(train: Rows, heldout: Rows | None) -> list[tuple[NDArray[Any], 
     """Inputs and labels of one or both; the classes are those of the training labels."""
     numbers = [(train.inputs, numbered(train.labels, train.labels_name))]
     if heldout is not None:
-        known = np.unique(train.labels)
-        numbers.append((heldout.inputs, numbered(heldout.labels, heldout.labels_name, known)))
+        numbers.append((heldout.inputs, numbered(heldout.labels, heldout.labels_name, train.labels)))
     return numbers
 
 
@@ -105,36 +112,6 @@ def _so_far(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     return mean + values[0], np.where(variance > 1e-12 * np.square(mean), variance, 0)  # below lies rounding
 
 
-def numbered(values: NDArray[Any], what: str, known: NDArray[Any] | None = None) -> NDArray[np.int64]:
-    """Labels as 0, 1, 2, … in the order of their values, or of those known from elsewhere.
-
-    Example:
-        >>> numbered(np.array([7.0, 2.0, 7.0]), "labels")
-        array([1, 0, 1])
-    """
-    if values.ndim != 1:
-        raise PreqError(f"{what} must hold one label per row, got shape {values.shape}")
-    whole = np.asarray(values)
-    if whole.dtype.kind == "f":
-        bad = np.flatnonzero(~np.isfinite(whole) | (whole != np.round(whole)))
-        if len(bad):
-            raise PreqError(
-                f"{what} must be whole numbers, row {bad[0] + 1} holds {whole[bad[0]]:g}; number the classes"
-            )
-    elif whole.dtype.kind not in "biu":
-        raise PreqError(f"{what} must be whole numbers, got {whole.dtype}; number the classes 0, 1, 2, …")
-    if known is None:
-        known = np.unique(whole)
-    if len(known) < 2:
-        raise PreqError(f"{what} holds a single class; there is nothing to predict")
-    strange = np.flatnonzero(~np.isin(whole, known))
-    if len(strange):
-        raise PreqError(
-            f"{what} holds {whole[strange[0]]} in row {strange[0] + 1}, a class that is not in the training labels"
-        )
-    return np.searchsorted(known, whole).astype(np.int64)
-
-
 def _header(path: Path) -> tuple[list[str], str]:
     try:
         with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
@@ -165,15 +142,22 @@ def label_column(name: str, columns: Collection[str], wanted: str | None, classe
     return usual[0]
 
 
-def _read_numbers(path: Path, columns: list[str], delimiter: str, label: str) -> NDArray[np.float64]:
+def _read_rows(path: Path, columns: list[str], delimiter: str, label: str) -> tuple[NDArray[np.float64], list[str]]:
+    """The inputs as numbers; the labels as they are written, since float64 makes neighbours of 2⁵³ one."""
+    at = columns.index(label)
+    sizes = {"before": at, "after": len(columns) - at - 1}
+    before, after = (([(name, np.float64, (size,))] if size else []) for name, size in sizes.items())
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an empty file is told below
-            rows: NDArray[np.float64] = np.loadtxt(
-                path, delimiter=delimiter, skiprows=1, ndmin=2, comments=None, quotechar='"', encoding="utf-8-sig"
-            )
-        if len(rows) and rows.shape[1] == len(columns) and np.isfinite(rows).all():
-            return rows
+            rows: NDArray[Any] = np.loadtxt(
+                path, [*before, ("label", object), *after], comments=None, delimiter=delimiter, skiprows=1, ndmin=1,
+                converters={at: str.strip}, quotechar='"', encoding="utf-8-sig",
+            )  # fmt: skip
+        inputs = np.concatenate([rows[name] for name, size in sizes.items() if size], axis=1)
+        texts = rows["label"].tolist()
+        if texts and np.isfinite(inputs).all() and all(map(_is_finite, set(texts))):
+            return inputs, texts
     except (ValueError, UnicodeDecodeError):
         pass
     raise _complaint(path, columns, delimiter, label)
@@ -191,7 +175,7 @@ def _complaint(path: Path, columns: list[str], delimiter: str, label: str) -> Pr
                     f"{path} is ragged: row {number} has {len(values)} values, the header {len(columns)}; mend the row"
                 )
             for name, value in zip(columns, values, strict=True):
-                if not value.strip() or (_is_number(value) and not math.isfinite(float(value))):
+                if not value.strip() or (_is_number(value) and not _is_finite(value)):
                     return PreqError(
                         f"{path}: row {number} has no value in column '{name}' ({value.strip() or 'empty'}); "
                         "fill it or remove the row"
@@ -210,3 +194,7 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return "_" not in text
+
+
+def _is_finite(text: str) -> bool:
+    return _is_number(text) and math.isfinite(float(text))

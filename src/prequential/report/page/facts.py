@@ -109,6 +109,8 @@ def data_card(comparison: Comparison, record: Record) -> dict[str, str]:
         "held-out data": "none" if heldout is None else "yes, never charged",
         "predictions look at": "; ".join(sorted({r.conditioned_on for e in comparison.entries for r in e.records})),
     }
+    if record.scale is not None:
+        facts["scale of uint8 inputs"] = str(record.scale)
     if comparison.length < record.length:
         facts["labels compared"] = f"the first {comparison.length:,}"
     facts |= {f"{SIMPLE_CODES[name].title}, nats": number(nats) for name, nats in comparison.simple.items()}
