@@ -6,7 +6,7 @@ import platform
 import time
 import timeit
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import torch
 from prequential.errors import PreqError, require_count
 from prequential.learn.learner import Learner
 from prequential.learn.learning import Learning
+from prequential.version import VERSION
 
 MEASURED_STEPS = 8
 WORTH_IT = 0.85
@@ -94,7 +95,7 @@ def environment(learner: Learning) -> dict[str, Any]:
     """What the numbers of a run may depend on."""
     device = learner.device
     return {
-        "prequential": importlib.metadata.version("prequential"),
+        "prequential": VERSION,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
@@ -115,7 +116,10 @@ MATTERS = ("prequential", "torch", "numpy", "constriction", "device_name", "cuda
 
 def arithmetic(learner: Learning) -> dict[str, Any]:
     """The environment of a code: that of a run, and the version of the range coder."""
-    return environment(learner) | {"constriction": importlib.metadata.version("constriction")}
+    version = None  # of one that came without saying which it is
+    with suppress(importlib.metadata.PackageNotFoundError):
+        version = importlib.metadata.version("constriction")
+    return environment(learner) | {"constriction": version}
 
 
 def unlike(there: dict[str, Any], learner: Learning) -> str:
