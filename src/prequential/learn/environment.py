@@ -7,6 +7,8 @@ import time
 import timeit
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,6 +93,15 @@ def repeatable(learner: Learning) -> Iterator[None]:
         yield
 
 
+@cache
+def _processor() -> str:
+    """What the CPU is called: two of one capability may still round differently."""
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
+    return platform.processor() or platform.machine()
+
+
 def environment(learner: Learning) -> dict[str, Any]:
     """What the numbers of a run may depend on."""
     device = learner.device
@@ -104,6 +115,7 @@ def environment(learner: Learning) -> dict[str, Any]:
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
         "cuda": torch.version.cuda if device.type == "cuda" else None,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "processor": _processor(),
         "threads": torch.get_num_threads(),
     } | {name: getattr(learner, name) for name in EXECUTION}
 

@@ -111,7 +111,7 @@ class RunDirectory:
             except DamagedError as damage:
                 warnings.warn(f"{file} cannot be used: {damage}; trying an older one", PreqWarning, stacklevel=5)
                 continue
-            note_versions(self._facts[numbers[0]], checkpoint.facts[0], stacklevel=5)
+            checkpoint.is_same_machine = note_versions(self._facts[numbers[0]], checkpoint.facts[0], stacklevel=5)
             for damaged in files[:number]:
                 damaged.rename(damaged.with_suffix(".damaged"))
             return checkpoint
@@ -153,7 +153,7 @@ class RunDirectory:
             "contents": contents,
             "evaluate": self._session.plan.heldout,
         }
-        self.checkpoints.add(recorder.num_events, learner.tensors(), meta)
+        self.checkpoints.add(recorder.num_events, learner, meta)
         for number, member, content in zip(numbers, recorder.members, contents, strict=True):
             if member.path is not None:
                 self._note(number, recorder.seconds / len(numbers), content)
