@@ -21,13 +21,12 @@ from prequential.files import digest_of, read_array, write_atomically, writing
 from prequential.learn.learning import Learning
 from prequential.learn.repeated import prediction_of_few, require_repeated
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
+from prequential.runs.leftovers import NAME, clear_checkpoints
 from prequential.runs.recorder import Recorder
 
 KEPT = 2
 REMEMBERED = "remembered prediction"
 """What a prediction of a few examples is called, beside the tensors of a learner."""
-NAME = "[0-9]" * 14 + "-" + "[0-9a-f]" * 32
-"""How checkpoints are named: the number of events, then the fingerprint of the content."""
 
 State = dict[str, list[Tensor]]
 
@@ -155,7 +154,4 @@ class Checkpoints:
     def clear(self) -> None:
         """Remove all of them, and the folder unless something of the user's is in it."""
         with writing(self.folder):
-            for file in [*self.files(), *self.folder.glob(f"{NAME}.damaged")]:
-                file.unlink()
-        with contextlib.suppress(OSError):
-            self.folder.rmdir()
+            clear_checkpoints(self.folder)
