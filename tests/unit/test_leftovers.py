@@ -1,6 +1,7 @@
 """What a kill leaves between the last word of a record and the cleaning: gone when the next command comes by."""
 
 import json
+import re
 import shutil
 import sqlite3
 from pathlib import Path
@@ -10,10 +11,12 @@ import pytest
 
 import prequential as pq
 from prequential.cli import main
+from prequential.errors import PreqError
 from prequential.lock import DirectoryLock
 from prequential.runs.leftovers import remove_leftovers
 from prequential.runs.live import PROGRESS_FILE
 from prequential.runs.record import ARRAYS
+from prequential.sweeps import Summary
 
 from ..conftest import blobs
 from ..laws.test_records import tiny
@@ -117,3 +120,42 @@ def test_an_empty_file_that_encode_left_is_no_obstacle(tmp_path: Path, capsys: p
     labels = tmp_path / "labels.npy"
     labels.touch()
     assert main(["decode", str(file), "--data", "mnist", "-o", str(labels)]) == 0
+
+
+def garbled(content: bytes, where: bytes, by: bytes) -> bytes:
+    assert where in content
+    return content.replace(where, by)
+
+
+def test_a_damaged_study_is_told_with_what_to_do_and_that_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def sweep(**more: Any) -> Summary:
+        space, method = {"learning_rate": pq.LogUniform(1e-3, 1e-2)}, pq.ReplayStreams(num_streams=1, batch_size=8)
+        return pq.sweep(tiny, blobs(32), method, space=space, seed=0, trials=2, out=tmp_path / "sweep", **more)
+
+    whole, file = sweep(), tmp_path / "sweep" / "study.db"
+    content, records = file.read_bytes(), [trial.path for trial in whole.trials]
+    for damage in (
+        b"this is no database\n" * 100,
+        content[: len(content) // 2],
+        content[:4096] + b"\xff\x1b" * 2048 + content[8192:],
+        garbled(content, b"FINITE", b"VINITE"),
+        garbled(content, b'"status": "fin', b'"status": ]fin'),
+        garbled(content, b"CREATE TABLE trials", b"CREATE TABNE trials"),
+    ):
+        file.write_bytes(damage)
+        told = f"the study {file} is damaged"
+        todo = "remove it and resume the sweep (--resume), which finds the trials that have run"
+        assert main(["sweep", "show", str(tmp_path / "sweep")]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"preq: {told} (")
+        assert error.endswith(f"); {todo}\n")
+        assert error[:-1].isprintable()
+        with pytest.raises(PreqError, match=f"{re.escape(told)} .*; {re.escape(todo)}$"):
+            sweep(resume=True)
+        assert file.read_bytes() == damage
+        file.unlink()
+        again = sweep(resume=True)
+        assert [(each.value, each.path) for each in again.trials] == [(each.value, each.path) for each in whole.trials]
+        assert all(path is not None and names(path) == WHOLE for path in records)
