@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from prequential.names_of_before import module_of_before
+from prequential.version import VERSION
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOMES = {
     each.asname or each.name: (f"{statement.module}", each.name)

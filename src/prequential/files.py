@@ -5,6 +5,7 @@ import errno
 import hashlib
 import math
 import os
+import platform
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from prequential.errors import PreqError
 
+PLATFORMS = {"Linux": "Linux", "Darwin": "macOS"}
+"""Where files survive crashes, by what the system calls itself."""
 SPARE_FILES = 512
 """Room for everything else that a process has open."""
 HEADER_SIZE = 128
@@ -23,6 +26,13 @@ _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00v\x00\{'descr': '(?P<dtype>[<|][fiu][1248])', 'fortran_order': False, "
     rb"'shape': \((?P<length>\d{1,15}),\), \} *\n"
 )
+
+
+def require_platform() -> None:
+    """Refuse a system where nothing of this works."""
+    if (here := platform.system()) not in PLATFORMS:
+        todo = "use WSL, which is Linux" if here == "Windows" else "use one of them"
+        raise PreqError(f"prequential needs {' or '.join(PLATFORMS.values())}, this is {here or 'neither'}; {todo}")
 
 
 @contextmanager
@@ -45,6 +55,7 @@ def reading(path: Path, todo: str = "") -> Iterator[None]:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file so that a crash at any moment leaves the old content or the new, both whole."""
+    require_platform()
     temporary = path.with_name(f".{path.name}.tmp")
     with writing(path):
         try:
@@ -77,6 +88,7 @@ class ArrayFile:
     ) -> None:
         self.path, self.dtype, self.row_shape = path, dtype, row_shape
         self.row_size = dtype.itemsize * math.prod(row_shape)
+        require_platform()
         with writing(path):
             self._file = path.open("w+b" if create else "r+b", buffering=0)
             try:

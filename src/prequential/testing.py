@@ -5,10 +5,14 @@ Example:
     >>> check_method(ReplayStreams(num_streams=2, batch_size=8))
 """
 
+import io
 import itertools
 import json
+import pickle
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +23,7 @@ from prequential.data.sequence import DataSequence, to_network_input
 from prequential.errors import PreqError
 from prequential.events import Event, Predict
 from prequential.learn.probe import require_logits
-from prequential.learn.randomness import seeded
+from prequential.learn.randomness import FOREIGN, noting_draws, seeded
 from prequential.methods import Method
 from prequential.models import ModelFactory, build, name_of
 from prequential.plan import Plan
@@ -120,11 +124,12 @@ def _check_capabilities(data: DataSequence, positions: np.ndarray, inputs: torch
 
 
 def check_model(factory: str | ModelFactory, input_shape: tuple[int, ...], output_size: int) -> None:
-    """A factory gives seeded, fresh models whose predictions do not depend on the rest of the batch."""
+    """A factory gives seeded, fresh models whose predictions do not depend on the rest of the batch, and which remember
+    nothing but by parameters and buffers, draw from no generator but torch's."""
     name = name_of(factory)
 
     def made() -> torch.nn.Module:
-        with seeded(0, "check", 0):
+        with seeded(0, "check", 0, also=FOREIGN):
             return build(factory, input_shape, output_size)
 
     first, second = made(), made()
@@ -142,3 +147,45 @@ def check_model(factory: str | ModelFactory, input_shape: tuple[int, ...], outpu
     rounding = 1e-5 * max(1.0, float(together.abs().max()))
     close = torch.allclose(alone, together, rtol=1e-4, atol=rounding)
     assert close, f"{name}: a prediction depends on the rest of its batch"
+    _check_memory(second, inputs, name)
+
+
+def _check_memory(model: torch.nn.Module, inputs: torch.Tensor, name: str) -> None:
+    """What parameters, buffers and torch's generator do not tell is lost where a run is stopped and resumed."""
+    tensors = [*model.parameters(), *model.buffers()]
+    began = [tensor.detach().clone() for tensor in tensors]
+
+    def use() -> tuple[list[torch.Tensor], dict[str, bytes]]:
+        """What the model gives in train and in eval mode from where it began, and what else it has afterwards."""
+        with seeded(0, "check", 1, also=FOREIGN), torch.no_grad(), noting_draws(inputs.device) as drew_on:
+            for tensor, start in zip(tensors, began, strict=True):
+                tensor.copy_(start)
+            outputs = [model.train(mode)(inputs).clone() for mode in (True, False)]
+        foreign = " and ".join(sorted(drew_on & FOREIGN.keys()))
+        assert not foreign, f"{name}: it draws from {foreign}'s generator; draw from torch's (torch.rand, nn.Dropout)"
+        return outputs, _attributes(model)
+
+    first, _ = use()  # in which it may make what it keeps for speed
+    (outputs, had), (again, has) = use(), use()
+    changed = [key for key, value in has.items() if had.get(key) != value]
+    assert not changed, f"{name}: '{changed[0]}' changes when it is used, and no checkpoint has it; make it a buffer"
+    same = all(torch.equal(one, other) for each in (outputs, again) for one, other in zip(first, each, strict=True))
+    assert same, f"{name}: it remembers something outside its parameters and buffers, and no checkpoint has that"
+
+
+def _attributes(model: torch.nn.Module) -> dict[str, bytes]:
+    """What the layers of a model have besides parameters, buffers and layers, as far as it can be told."""
+    own, found = vars(torch.nn.Module()), dict[str, bytes]()
+    for path, layer in model.named_modules():
+        for name in vars(layer).keys() - own.keys():
+            with suppress(Exception):  # of what cannot be pickled only the effects are seen
+                _Pickler(written := io.BytesIO()).dump(vars(layer)[name])
+                found[f"{path}.{name}".lstrip(".")] = written.getvalue()
+    return found
+
+
+class _Pickler(pickle.Pickler):
+    """Writes equal tensors as equal bytes, for comparing; nothing reads them."""
+
+    def reducer_override(self, value: object) -> Any:
+        return (list, (value.tolist(),)) if isinstance(value, torch.Tensor) else NotImplemented

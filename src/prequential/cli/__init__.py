@@ -108,6 +108,9 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments[0] in ("-V", "--version", "version"):
         tell(f"preq {__version__}")
         return 0
+    from prequential.files import require_platform
+
+    require_platform()
     first, words = arguments[0], arguments[: 2 if " ".join(arguments[:2]) in _OF_TWO_WORDS else 1]
     require_known("command", first, COMMANDS)
     module = importlib.import_module(f"prequential.cli.{_HOMES.get(first, first)}")

@@ -151,7 +151,7 @@ def print_sizes(sizes: dict[str, object]) -> None:
 
 def _new_file(name: str) -> Path:
     path = Path(name)
-    if path.exists():
+    if path.exists() and (path.stat().st_size or not path.is_file()):  # an empty one is what a kill left of us below
         raise PreqError(f"{path} is already there; choose another name or remove it")
     with writing(path):  # now, not after the work
         path.touch()

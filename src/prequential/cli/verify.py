@@ -18,6 +18,7 @@ from prequential.errors import PreqError
 from prequential.learn.execution import Execution
 from prequential.methods.rebuild import method_from_settings
 from prequential.presets import recipe_from_settings
+from prequential.runs.leftovers import remove_leftovers
 from prequential.runs.record import Record, load
 from prequential.scaling import INTENSITY
 
@@ -39,6 +40,7 @@ class Verify(AgainFlags, OwnFlags, JsonFlag):
 def main_verify(flags: Verify) -> None:
     """Encode, decode elsewhere, compare."""
     record = load(flags.run)
+    remove_leftovers(record.path, record.status)
     if record.status != "finished" or not record.prequential:
         raise PreqError(f"{flags.run} holds no finished code (status {record.status}, {record.method['name']})")
     from prequential.models import is_package_model

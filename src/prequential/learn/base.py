@@ -20,7 +20,7 @@ from prequential.learn.inputs import Inputs
 from prequential.learn.kinds import tensors_of
 from prequential.learn.prediction import Prediction
 from prequential.learn.probe import probe_model
-from prequential.learn.randomness import seeded
+from prequential.learn.randomness import FOREIGN, seeded
 from prequential.learn.recipe import Recipe
 from prequential.models import ModelFactory, build, name_of
 
@@ -105,7 +105,7 @@ class BaseLearner(ABC):
     def _fresh_model(self, event: int, recipe: Recipe, seed: int) -> nn.Module:
         """A model in train mode, on its device and in its layout; its initialisation depends on the seed and the number
         of the event alone."""
-        with seeded(seed, "initialise", event, self.device):
+        with seeded(seed, "initialise", event, self.device, FOREIGN):
             model = build(self.factory, self.data.input_shape, self.target.output_size, width=self.width)
             if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
                 model.eval()(to_network_input(self.data.inputs(np.zeros(1, np.int64)), self.inputs.scale))

@@ -6,7 +6,9 @@ import platform
 import time
 import timeit
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import torch
 from prequential.errors import PreqError, require_count
 from prequential.learn.learner import Learner
 from prequential.learn.learning import Learning
+from prequential.version import VERSION
 
 MEASURED_STEPS = 8
 WORTH_IT = 0.85
@@ -90,11 +93,20 @@ def repeatable(learner: Learning) -> Iterator[None]:
         yield
 
 
+@cache
+def _processor() -> str:
+    """What the CPU is called: two of one capability may still round differently."""
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
+    return platform.processor() or platform.machine()
+
+
 def environment(learner: Learning) -> dict[str, Any]:
     """What the numbers of a run may depend on."""
     device = learner.device
     return {
-        "prequential": importlib.metadata.version("prequential"),
+        "prequential": VERSION,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
@@ -103,6 +115,7 @@ def environment(learner: Learning) -> dict[str, Any]:
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
         "cuda": torch.version.cuda if device.type == "cuda" else None,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "processor": _processor(),
         "threads": torch.get_num_threads(),
     } | {name: getattr(learner, name) for name in EXECUTION}
 
@@ -115,7 +128,10 @@ MATTERS = ("prequential", "torch", "numpy", "constriction", "device_name", "cuda
 
 def arithmetic(learner: Learning) -> dict[str, Any]:
     """The environment of a code: that of a run, and the version of the range coder."""
-    return environment(learner) | {"constriction": importlib.metadata.version("constriction")}
+    version = None  # of one that came without saying which it is
+    with suppress(importlib.metadata.PackageNotFoundError):
+        version = importlib.metadata.version("constriction")
+    return environment(learner) | {"constriction": version}
 
 
 def unlike(there: dict[str, Any], learner: Learning) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from prequential.learn.learning import Learning
-from prequential.learn.randomness import seeded
+from prequential.learn.randomness import FOREIGN, seeded
 from prequential.learn.shapes import Shapes
 from prequential.plan import Counts, Plan
 
@@ -102,7 +102,7 @@ def cost_per_example(model: nn.Module, inputs: Tensor) -> ExampleCost | None:
         >>> cost_per_example(nn.Linear(10, 3), torch.zeros(4, 10))
         ExampleCost(forward=60.0, train=120.0)
     """
-    with seeded(0, "flops", 0, inputs.device):
+    with seeded(0, "flops", 0, inputs.device, FOREIGN):
         for device in ("meta", inputs.device):  # a model that branches on values cannot run without data
             with contextlib.suppress(Exception):
                 return _count(copy.deepcopy(model).to(device), inputs.to(device))

@@ -12,6 +12,7 @@ from prequential.events import Indices
 from prequential.learn.learner import Learner
 from prequential.learn.prediction import Prediction
 from prequential.learn.programs import Recording, SpanProgram, TrainProgram
+from prequential.learn.randomness import FOREIGN
 from prequential.learn.shapes import Shapes
 
 Program = TypeVar("Program", TrainProgram, SpanProgram)
@@ -39,7 +40,9 @@ class GraphLearner(Recording, Learner):
 
     def probe(self, num_examples: int) -> None:
         super().probe(num_examples)
-        if self.device.type == "cuda" and "cpu" in self.drew_on:
+        if outside := sorted(self.drew_on & FOREIGN.keys()):
+            self._fall_back("recorded", f"it draws from {' and '.join(outside)}'s generator when it is trained")
+        elif self.device.type == "cuda" and "cpu" in self.drew_on:
             self._fall_back("recorded", "it draws random numbers outside the GPU when it is trained")
         self._may_fill = self._rows_are_apart()
 

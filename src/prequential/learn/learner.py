@@ -76,7 +76,7 @@ class Learner(BaseLearner):
     def train(self, indices: Indices, labels: Tensor, event: int) -> None:
         """One gradient step on the raw weights, then one step of the average towards them."""
         self._forget()
-        with seeded(self.seed, "train", event, self.device) if self.drew_on else nullcontext():
+        with seeded(self.seed, "train", event, self.device, self.drew_on) if self.drew_on else nullcontext():
             self._train(indices, labels, event)
 
     def _train(self, indices: Indices, labels: Tensor, event: int) -> None:

@@ -1,17 +1,21 @@
 """A first look at a user's model, so that its mistakes are told before any work is done."""
 
 import copy
+import warnings
 
 import torch
 from torch import Tensor, nn
 
-from prequential.errors import PreqError
-from prequential.learn.randomness import noting_draws, seeded
-from prequential.targets import Target
+from prequential.errors import PreqError, PreqWarning
+from prequential.learn.randomness import FOREIGN, noting_draws, seeded
+from prequential.targets import Classes, Target
+
+SUMS_TO_ONE = 1e-4
+"""How far a sum of probabilities may be from one by rounding."""
 
 
 def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> frozenset[str]:
-    """Try a copy of the model in eval and in train mode; say on which devices training draws.
+    """Try a copy of the model in eval and in train mode; say on which devices, or from whose generator, training draws.
 
     Raises:
         PreqError: if it fails, gives anything but one logit per class, has nothing to train, or
@@ -19,10 +23,10 @@ def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> 
     """
     if not any(p.requires_grad for p in model.parameters()):
         raise PreqError(f"the model '{name}' has no parameter to train; give it one with requires_grad")
-    with seeded(0, "probe", 0, inputs.device):
+    with seeded(0, "probe", 0, inputs.device, FOREIGN):
         scratch = copy.deepcopy(model)
         with torch.no_grad(), noting_draws(inputs.device) as drew_predicting:
-            require_logits(scratch.eval(), inputs, target, name)
+            _hint_at_softmax(require_logits(scratch.eval(), inputs, target, name), target, name)
         if drew_predicting:
             raise PreqError(
                 f"the model '{name}' draws random numbers when it predicts; a code needs the same prediction "
@@ -68,6 +72,18 @@ def require_logits(model: nn.Module, inputs: Tensor, target: Target, name: str) 
             f"{target.output_words}; change its last layer"
         )
     return logits
+
+
+def _hint_at_softmax(logits: Tensor, target: Target, name: str) -> None:
+    """Say so where a model gives probabilities: what is made of them is a code, but a poor one."""
+    outputs = logits.double()
+    if isinstance(target, Classes) and bool((outputs >= 0).all() and ((outputs.sum(1) - 1).abs() < SUMS_TO_ONE).all()):
+        warnings.warn(
+            f"the model '{name}' gives numbers that sum to one, as if it ended in a softmax; wanted are logits, and a "
+            "softmax is taken of them here: leave its own out",
+            PreqWarning,
+            stacklevel=5,
+        )
 
 
 def first_line(error: Exception, most: int | None = 200) -> str:

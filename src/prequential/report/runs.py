@@ -13,6 +13,7 @@ from prequential.measure.comparable import name_of, require_comparable, sequence
 from prequential.report.names import group_names, short_names
 from prequential.report.seeds import Run, SeedGroup, codelength_of, outline, setting_of
 from prequential.report.text import counted, listed
+from prequential.runs.leftovers import remove_leftovers
 from prequential.runs.live import is_locked, status_of
 from prequential.runs.record import RECORD_FILE, Record, load
 
@@ -85,6 +86,7 @@ class RunSet:
         for source, is_named in _sources(runs):
             try:
                 record = source if isinstance(source, Record) else load(source)
+                remove_leftovers(record.path, record.status)
                 reason = needs.lacking(record, is_named=is_named)
             except PreqError as error:
                 if is_named:

@@ -16,6 +16,7 @@ from prequential.measure.comparable import fingerprints_of
 from prequential.methods.minibatch import MiniBatches
 from prequential.methods.rebuild import method_from_settings
 from prequential.plan import Plan
+from prequential.runs.leftovers import remove_leftovers
 from prequential.runs.live import DIED, Standing, read_standing, status_of
 from prequential.runs.record import OVER, RECORD_FILE, read_facts
 
@@ -121,6 +122,7 @@ class RunReader:
             return self.read()
         row = self._row(status, standing if status in ("running", DIED) else None)
         self._over = row if status in OVER else None
+        remove_leftovers(self.path, status)
         return row
 
     def _read_facts(self) -> bool:

@@ -6,6 +6,7 @@ It is durable before an older one goes, and at least two are kept, so that a cra
 import contextlib
 import json
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,17 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from prequential.errors import PreqWarning
 from prequential.files import digest_of, read_array, write_atomically, writing
 from prequential.learn.learning import Learning
+from prequential.learn.repeated import prediction_of_few, require_repeated
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
+from prequential.runs.leftovers import NAME, clear_checkpoints
 from prequential.runs.recorder import Recorder
 
 KEPT = 2
-NAME = "[0-9]" * 14 + "-" + "[0-9a-f]" * 32
-"""How checkpoints are named: the number of events, then the fingerprint of the content."""
+REMEMBERED = "remembered prediction"
+"""What a prediction of a few examples is called, beside the tensors of a learner."""
 
 State = dict[str, list[Tensor]]
 
@@ -50,6 +54,8 @@ class Checkpoint:
 
     learner: Learning
     """Of these members, to be restored."""
+    is_same_machine: bool
+    """Whether the bits depend on nothing that has changed since."""
 
     def __init__(self, file: Path, names: Sequence[str]) -> None:
         self._state = State()
@@ -62,6 +68,7 @@ class Checkpoint:
             tensors = load(content)
             for key in sorted(tensors, key=lambda key: (key.rpartition(".")[0], int(key.rpartition(".")[2]))):
                 self._state.setdefault(key.rpartition(".")[0], []).append(tensors[key])
+            self._place, self._remembered = file.parent.parent, self._state.pop(REMEMBERED, [])
         file_format = meta.get("format", 1)  # those of format 1 do not say so
         require_format(file_format, file)
         with reading():
@@ -90,9 +97,15 @@ class Checkpoint:
         self.learner = learner
 
     def restore(self, recorder: Recorder) -> None:
-        """Put learner and recorder back to where they were."""
+        """Put learner and recorder back to where they were; refuse a model that is no longer what it was."""
         self.learner.restore(self._state)
         recorder.go_back_to(self._counters)
+        members, is_same = list(recorder.going), self.is_same_machine
+        for remembered in self._remembered:
+            require_repeated(remembered, self.learner, members, exactly=is_same, place=self._place)
+        if not self._remembered and prediction_of_few(self.learner) is not None:
+            note = f"the checkpoint in {self._place} is of an earlier version, which remembered no prediction"
+            warnings.warn(f"{note}; a model that has changed since is not noticed", PreqWarning, stacklevel=5)
 
 
 def _of_one_member(meta: dict[str, Any]) -> dict[str, Any]:
@@ -120,11 +133,13 @@ class Checkpoints:
         """Whether the last one is old enough."""
         return time.monotonic() - self._last_save >= self._every_seconds
 
-    def add(self, num_events: int, state: State, meta: dict[str, Any]) -> None:
+    def add(self, num_events: int, learner: Learning, meta: dict[str, Any]) -> None:
         """Write one; when this returns, it is durable."""
         with writing(self.folder):
             self.folder.mkdir(exist_ok=True)
         meta = meta | {"format": FORMATS[-1], "threads": torch.get_num_threads()}
+        state, remembered = learner.tensors(), prediction_of_few(learner)
+        state |= {} if remembered is None else {REMEMBERED: [remembered]}
         tensors = {f"{n}.{i}": t.contiguous().cpu() for n, values in state.items() for i, t in enumerate(values)}
         content = save(tensors, {"prequential": json.dumps(meta, allow_nan=False)})
         write_atomically(self.folder / f"{num_events:014d}-{digest_of(content)}.safetensors", content)
@@ -139,7 +154,4 @@ class Checkpoints:
     def clear(self) -> None:
         """Remove all of them, and the folder unless something of the user's is in it."""
         with writing(self.folder):
-            for file in [*self.files(), *self.folder.glob(f"{NAME}.damaged")]:
-                file.unlink()
-        with contextlib.suppress(OSError):
-            self.folder.rmdir()
+            clear_checkpoints(self.folder)

@@ -142,7 +142,7 @@ class _Going:
     def _pause(self) -> None:
         """A few times a second, between events."""
         self._recorder.report(self._of_all, self._of_each)
-        if self._recorder.position == self._session.plan.length or not self._session.plan.method.prequential:
+        if not self._session.plan.method.prequential:  # what ends there would be found at its end as well
             self._recorder.note_finite(self._learner.finite())
         if self._directory is not None and self._directory.checkpoints.save_is_due():
             self._directory.save(self._numbers, self._learner, self._recorder)

@@ -16,6 +16,7 @@ from prequential.files import digest_of, writing
 from prequential.learn.learning import Learning
 from prequential.runs.checkpoints import Checkpoint, Checkpoints, DamagedError
 from prequential.runs.facts import IDENTITY, differences, note_versions
+from prequential.runs.leftovers import CHECKPOINTS
 from prequential.runs.measured import Contents
 from prequential.runs.record import ARRAYS, OVER, RECORD_FILE, Record, read_facts, require_no_run, write_facts
 from prequential.runs.record import load as load_record
@@ -37,7 +38,7 @@ def stack_place(first: Path) -> Path:
 def discard_stack(first: Path) -> None:
     """Remove the checkpoints that a stack left behind, where there are any; files of the user's stay."""
     place = stack_place(first)
-    Checkpoints(place / "checkpoints", every_seconds=0).clear()
+    Checkpoints(place / CHECKPOINTS, every_seconds=0).clear()
     if (place / "stack.json").exists():  # format 1 kept what was measured there as well
         with writing(place):
             for name in (*(f"{name}.npy" for name in ARRAYS), "stack.json"):
@@ -53,7 +54,7 @@ class RunDirectory:
         self.paths, self._session, self._facts, self._stacked = paths, session, session.facts, stacked
         self.place = stack_place(paths[0]) if stacked else paths[0]
         self._names = [os.path.relpath(path.absolute(), self.place.absolute()) for path in paths]
-        self.checkpoints = Checkpoints(self.place / "checkpoints", every_seconds=every_seconds)
+        self.checkpoints = Checkpoints(self.place / CHECKPOINTS, every_seconds=every_seconds)
 
     def finished(self) -> dict[int, Record]:
         """The records of members that are over.
@@ -111,7 +112,7 @@ class RunDirectory:
             except DamagedError as damage:
                 warnings.warn(f"{file} cannot be used: {damage}; trying an older one", PreqWarning, stacklevel=5)
                 continue
-            note_versions(self._facts[numbers[0]], checkpoint.facts[0], stacklevel=5)
+            checkpoint.is_same_machine = note_versions(self._facts[numbers[0]], checkpoint.facts[0], stacklevel=5)
             for damaged in files[:number]:
                 damaged.rename(damaged.with_suffix(".damaged"))
             return checkpoint
@@ -153,7 +154,7 @@ class RunDirectory:
             "contents": contents,
             "evaluate": self._session.plan.heldout,
         }
-        self.checkpoints.add(recorder.num_events, learner.tensors(), meta)
+        self.checkpoints.add(recorder.num_events, learner, meta)
         for number, member, content in zip(numbers, recorder.members, contents, strict=True):
             if member.path is not None:
                 self._note(number, recorder.seconds / len(numbers), content)

@@ -14,7 +14,7 @@ IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes
 """What a resumed run must share with the one it goes on with."""
 OF_SOME = ("target", "scale", "name", "method_title")
 """What records say only where there is something to say."""
-VERSIONS = ("prequential", "torch", "numpy", "device_name", "cpu_capability")
+VERSIONS = ("prequential", "torch", "numpy", "device_name", "cpu_capability", "processor")
 EAGER = {"engine": "eager", "precision": "fp32", "compiled": False, "deterministic": False}
 """How runs were executed before there was a choice."""
 
@@ -65,7 +65,9 @@ def _changed(names: Iterable[str], then: Mapping[str, Any], now: Mapping[str, An
     return [each for name in names for each in differing(name, then.get(name), now[name])]
 
 
-def note_versions(facts: Facts, earlier: Mapping[str, Any], stacklevel: int) -> None:
-    """Say so where what the bits depend on is no longer what it was in an earlier run."""
-    if changed := _changed(VERSIONS, earlier.get("environment", {}), facts.environment):
+def note_versions(facts: Facts, earlier: Mapping[str, Any], stacklevel: int) -> bool:
+    """Whether what the bits depend on is what it was in an earlier run, as far as that tells; else say so."""
+    then = earlier.get("environment", {})
+    if changed := _changed((name for name in VERSIONS if name in then), then, facts.environment):
         warnings.warn(f"the bits may differ from here on: {'; '.join(changed)}", PreqWarning, stacklevel + 1)
+    return not changed

@@ -47,6 +47,8 @@ def execute(
             case Evaluate():
                 recorder.fetch()
                 recorder.note_heldout(learner.evaluate())
+                if not plan.method.prequential:
+                    recorder.note_finite(learner.finite())
             case OwnEvent():
                 used = event.learns_from
                 event.execute(learner, labels.of(used) if len(used) else None, number)

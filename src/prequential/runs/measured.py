@@ -1,6 +1,7 @@
 """The arrays of one run, filled as predictions come in, in memory or in a directory. No torch."""
 
 import hashlib
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from prequential.errors import PreqError
+from prequential.errors import PreqError, PreqWarning
 from prequential.files import Array, ArrayFile, ArrayMemory
 from prequential.plan import Plan
 from prequential.runs.progress import Progress
@@ -76,11 +77,14 @@ class Measured:
         return Progress(self.position, self._plan.length, *totals, seconds, self._temperature)
 
     def note_heldout(self, result: dict[str, float] | None) -> None:
-        """Keep the held-out result; one that is no number means that the run diverged."""
-        if result is not None and any(finite_or_none(value) is None for value in result.values()):
-            self.status = "diverged"
-        else:
+        """Keep the held-out result. One that is no number means that a run without a code diverged; of one whose labels
+        all have their codelength, the code is whole whatever came after."""
+        if result is None or all(finite_or_none(value) is not None for value in result.values()):
             self.heldout = result
+        elif self._plan.method.prequential:
+            warnings.warn("the weights diverged after the last label: no held-out result", PreqWarning, stacklevel=4)
+        else:
+            self.status = "diverged"
 
     def finish(self, status: str) -> None:
         """Say how it ended."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.errors import PreqError
-from prequential.files import bytes_of, digest_of, read_array, write_array, write_atomically
+from prequential.files import bytes_of, digest_of, read_array, require_platform, write_array, write_atomically
 from prequential.methods import METHODS
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.notebook import record_html, spread, to_arrow, to_pandas
@@ -170,6 +170,7 @@ def require_no_run(path: Path) -> None:
 
 def require_writable(path: Path) -> Path:
     """Make the directory for a run now, so that an unwritable place is noticed before the work."""
+    require_platform()
     try:
         path.mkdir(parents=True, exist_ok=True)
         (path / ".writable").touch()

@@ -1,5 +1,6 @@
 """Many models of one architecture that learn together: the arithmetic of a training step and of a prediction."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,8 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from prequential.data.sequence import DataSequence
+from prequential.errors import PreqError, PreqWarning
 from prequential.learn import functional
 from prequential.learn.base import BaseLearner, fingerprint_of
+from prequential.learn.randomness import FOREIGN
 from prequential.learn.recipe import Recipe
 from prequential.models import ModelFactory, name_of
 from prequential.stack.optimizers import make_stacked_optimizer
@@ -50,7 +53,13 @@ class StackedModels(BaseLearner):
         fresh = self._fresh_models(event=-1)
         require_same_shapes(fresh)
         self.model, self._fingerprints = fresh[0], [fingerprint_of(model) for model in fresh]
-        self.probe(PROBED)
+        with warnings.catch_warnings(action="ignore", category=PreqWarning):  # whoever probes again is told
+            self.probe(PROBED)
+        if outside := sorted(self.drew_on & FOREIGN.keys()):
+            raise PreqError(
+                f"the model '{name_of(self.factory)}' cannot be stacked: it draws from {' and '.join(outside)}'s "
+                "generator when it is trained, which all members share; draw from torch's, or run its trials one by one"
+            )
         self.settings, self.structure = Vectors(self.recipes, self.device), Structure(fresh)
         self.raw, self.averaged = self.tensors_of_models = StackedState(fresh), StackedState(fresh)
         self.leaves = {name: view.detach().requires_grad_() for name, view in self.raw.weights.items()}

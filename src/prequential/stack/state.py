@@ -63,7 +63,7 @@ class StackedState:
 
     def finite(self) -> Tensor:
         """For each model, whether all its numbers are finite."""
-        each = [tensor.flatten(1).isfinite().all(1) for tensor in (self.flat, *self.floats)]
+        each = [tensor.reshape(len(tensor), -1).isfinite().all(1) for tensor in (self.flat, *self.floats)]
         return torch.stack(each).all(0)
 
 

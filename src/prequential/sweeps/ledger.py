@@ -17,9 +17,10 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from prequential.runs.record import finite_or_none
+from prequential.sweeps.damage import undamaged
 from prequential.sweeps.sampling import RANDOM, Space, ask_for_settings, draw_labels, make_sampler, run_seed
 from prequential.sweeps.spaces import Resolved
-from prequential.sweeps.storage import Pulse, open_study, turns
+from prequential.sweeps.storage import Pulse, open_study, sqlite_file, turns
 from prequential.sweeps.trials import Outcome, Trial, stacks
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ class Ledger:
 
     def __post_init__(self) -> None:
         sampler = make_sampler(self.sampler, self.seed, 0)
-        self._study = open_study(self.url, self.name, create=True, sampler=sampler, pruner=self.pruner)
+        with undamaged(sqlite_file(self.url)):
+            self._study = open_study(self.url, self.name, create=True, sampler=sampler, pruner=self.pruner)
+            attempts_that_count(self._study, self.num_trials)  # all that is there can be read
         self._turn = nullcontext() if self.grace_seconds is None else turns(self.url)
         self._pulse = None if self.grace_seconds is None else Pulse(self._study, self.mark, self.grace_seconds)
         self._open, self._stacks = dict[int, "Attempt"](), deque[tuple[Trial, ...]]()

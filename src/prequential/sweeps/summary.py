@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from prequential.errors import PreqError
 from prequential.methods import METHODS
 from prequential.runs.record import OVER, Record, finite_or_none, load
+from prequential.sweeps.damage import undamaged
 from prequential.sweeps.directory import SweepFile, trial_path
 from prequential.sweeps.ledger import attempts_that_count, is_free
 from prequential.sweeps.storage import open_study, sqlite_file, storage_url
@@ -156,8 +157,9 @@ def summarise(directory: str | Path, storage: str | None = None) -> Summary:
     file = sqlite_file(url)
     if file is not None and not file.exists():
         raise PreqError(f"{path} has lost its study ({file}); resuming the sweep finds it again")
-    study = open_study(url, begun.study, create=False)
-    attempts = attempts_that_count(study, begun.trials)
+    with undamaged(file):
+        study = open_study(url, begun.study, create=False)
+        attempts = attempts_that_count(study, begun.trials)
     prequential = bool(getattr(METHODS.get(begun.settings["method"].get("name")), "prequential", True))
     trials = tuple(_result(number, attempts.get(number), path, prequential) for number in range(begun.trials))
     return Summary(path, begun.settings, trials, _importance(study, attempts.values()), prequential)

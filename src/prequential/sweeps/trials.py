@@ -16,6 +16,7 @@ from prequential.errors import PreqError, PreqWarning, in_one_line
 from prequential.learn.recipe import SHARED
 from prequential.lock import DirectoryLock
 from prequential.plan import Plan
+from prequential.runs.leftovers import remove_leftovers
 from prequential.runs.progress import Listener, Progress
 from prequential.runs.record import OVER, Record, load, read_facts, require_writable
 from prequential.sweeps.directory import trial_path
@@ -210,6 +211,7 @@ def finished_before(path: Path, *, in_stack: bool) -> Record | None:
         facts = read_facts(path)
         engine = facts.get("environment", {}).get("engine")
         if facts["status"] in OVER:
+            remove_leftovers(path, facts["status"])
             return load(path)
     if (engine == STACK) != in_stack:
         shutil.rmtree(path, ignore_errors=True)

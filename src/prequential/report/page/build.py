@@ -4,7 +4,6 @@ import base64
 import json
 import math
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
@@ -24,6 +23,7 @@ from prequential.report.reduction import Reduced, reduced, totals_after
 from prequential.report.table import Column
 from prequential.report.text import NOTHING, counted, listed, number, odds, sentence
 from prequential.terminal import printable
+from prequential.version import VERSION
 
 SCRIPTS = ("curves.js", "scale.js", "chart.js", "cursor.js", "plots.js", "page.js", "tables.js")
 MOST_COLUMNS = 8
@@ -62,7 +62,7 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
     rows: list[Row] = [*comparison.entries, *code_rows_of(comparison), *comparison.uncoded]
     return templates.get_template("page.html").render(
         comparison=comparison,
-        version=sys.modules["prequential"].__version__,  # an import would be an arrow upwards
+        version=VERSION,
         heading=title_of(comparison),
         about=f"labels coded one after the other · best: {comparison.best.name}",
         headline=headline(comparison),

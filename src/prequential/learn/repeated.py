@@ -1,0 +1,54 @@
+"""A prediction that a checkpoint remembers, and that whoever goes on from it repeats first: is it the same model?"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from prequential.errors import PreqError
+from prequential.learn.base import BaseLearner
+from prequential.learn.learning import Learning
+
+FEW = 4
+"""Examples that are predicted: the first of the sequence."""
+TOLERANCES = {"fp32": 1e-3, "bf16": 0.05}
+"""Of the largest output: how far a prediction may be from the one before, where the arithmetic may differ."""
+
+
+@torch.no_grad()
+def prediction_of_few(learner: Learning) -> Tensor | None:
+    """What the network gives for a few examples; where there are members, they come first. None of a learner that is
+    not one of ours: nobody knows what asking it would change."""
+    if not isinstance(learner, BaseLearner):
+        return None
+    positions = np.arange(min(FEW, len(learner.data)))
+    return learner.logits(learner.inputs.clean(positions)).cpu()
+
+
+def require_repeated(
+    before: Tensor, learner: Learning, members: Sequence[int], *, exactly: bool, place: object
+) -> None:
+    """Refuse to go on with a model that makes something else of the same weights and inputs than it did before.
+
+    Args:
+        before: what `prediction_of_few` was then.
+        learner: restored to the state it had then.
+        members: those that count; what has diverged may overflow elsewhere.
+        exactly: whether the arithmetic here is that of then.
+        place: where the run is, for the refusal.
+    """
+    now = prediction_of_few(learner)
+    assert now is not None
+    if before.shape == now.shape:
+        one, other = (each if each.dim() == 2 else each[list(members)] for each in (before.double(), now.double()))
+        is_exact = exactly and (learner.device.type == "cpu" or learner.deterministic)
+        allowed = 0.0 if is_exact else TOLERANCES[learner.precision]
+        scale = one.nan_to_num(0, 0, 0).abs().amax((-2, -1), keepdim=True)
+        near = ((one - other).abs() <= allowed * scale) | (~one.isfinite() & ~other.isfinite())
+        if bool(near.all()):
+            return
+    raise PreqError(
+        f"the model gives something else for the same weights and inputs than when {place} was saved: its code, or "
+        "what is done to the inputs, has changed; bring back what it was, or begin anew in another directory"
+    )
