@@ -27,12 +27,13 @@ from prequential.runs.record import Record
 from prequential.runs.signals import StopRequest
 from prequential.settings import settings_of
 from prequential.sweeps import Between, Choice, LogUniform, SweepInterrupted, SweepProgress, summarise
+from prequential.sweeps.address import storage_url, without_password
 from prequential.sweeps.directory import SweepFile
 from prequential.sweeps.execute import Processes, _Worker
 from prequential.sweeps.ledger import Ledger, attempts_that_count
 from prequential.sweeps.pruning import ByRegret, is_hopeless, note_best
 from prequential.sweeps.sampling import draw_settings
-from prequential.sweeps.storage import open_study, storage_url, without_password
+from prequential.sweeps.storage import open_study
 from prequential.sweeps.trials import Outcome, Trial
 
 from ..conftest import blobs

@@ -89,7 +89,7 @@ class Show(JsonFlag):
     top: int = 10
     """How many trials are shown."""
     storage: str | None = None
-    """The address of a study that needs a password."""
+    """The address of a study that is not in a file, as it was given to the sweep."""
 
 
 def main_sweep(flags: Sweep) -> int:

@@ -13,7 +13,7 @@ from prequential.errors import PreqError
 from prequential.files import digest_of, write_atomically
 from prequential.names_of_before import FORMATS, differences, in_names_of_now, require_format
 from prequential.runs.record import OVER, read_facts
-from prequential.sweeps.storage import STUDY_FILE, without_password
+from prequential.sweeps.address import STUDY_FILE, without_password
 
 SWEEP_FILE = "sweep.json"
 
@@ -39,9 +39,10 @@ class SweepFile:
                 raise PreqError(f"{directory} already holds a sweep; choose another directory, or resume it")
             earlier = cls.read(directory)
             now = {"storage": without_password(storage), **facts}
-            if different := list(differences("", {"storage": earlier.storage, **earlier.settings}, now)):
+            before = {"storage": without_password(earlier.storage), **earlier.settings}
+            if different := list(differences("", before, now)):
                 raise PreqError(f"settings differ from the sweep in {directory}: {'; '.join(different)}")
-            begun = replace(earlier, trials=max(trials, earlier.trials), settings=facts)
+            begun = replace(earlier, trials=max(trials, earlier.trials), settings=facts, storage=now["storage"])
         else:
             names = sorted(file.name for file in directory.iterdir())
             if strangers := [name for name in names if not name.startswith((".", "lock"))]:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from prequential.errors import PreqError
 from prequential.methods import METHODS
 from prequential.runs.record import OVER, Record, finite_or_none, load
+from prequential.sweeps.address import sqlite_file, storage_url, without_password
 from prequential.sweeps.directory import SweepFile, trial_path
 from prequential.sweeps.ledger import attempts_that_count, is_free
-from prequential.sweeps.storage import open_study, sqlite_file, storage_url
+from prequential.sweeps.storage import open_study
 from prequential.sweeps.trials import Outcome
 
 if TYPE_CHECKING:
@@ -148,13 +149,16 @@ def summarise(directory: str | Path, storage: str | None = None) -> Summary:
 
     Args:
         directory: of the sweep.
-        storage: the address of the study, where it needs a password; `sweep.json` does not hold it.
+        storage: the address of the study, where it is not in a file.
     """
     path = Path(directory)
     begun = SweepFile.read(path)
     url = storage_url(path, storage or begun.storage)
     file = sqlite_file(url)
-    if file is not None and not file.exists():
+    if file is None and storage is None:  # a directory may come from others, and nobody asked for the network
+        where = f"{path} has its study at {without_password(url)}"
+        raise PreqError(f"{where}, which only you can ask for; add --storage with that address (in Python storage=)")
+    if file is not None and not file.is_file():
         raise PreqError(f"{path} has lost its study ({file}); resuming the sweep finds it again")
     study = open_study(url, begun.study, create=False)
     attempts = attempts_that_count(study, begun.trials)
