@@ -40,22 +40,24 @@ class ParetoFlags(JsonFlag):
 
 
 def main_pareto(flags: ParetoFlags) -> None:
-    """Gather, print, draw."""
+    """Gather, draw, print."""
     if flags.output is not None:
         require_picture_path(Path(flags.output))
     front = Front.find(flags.directories, heldout=flags.heldout)
     if flags.heldout and not front.best(heldout=True):
         raise PreqError("--heldout: none of these runs was evaluated on held-out data; leave the flag out")
-    for note in filter(None, [*front.runs.notes, front.told]):
-        print(f"preq: note: {note}", file=sys.stderr)
-    rows, first = front.values(), front.runs.records[0]
-    facts = {"data": first.data["name"], "length": first.length, "runs": rows, "left_out": front.runs.left_out}
-    flags.result(lambda: facts, partial(print_fronts, front, heldout=flags.heldout))
+    rows, first, written = front.values(), front.runs.records[0], []
     if flags.csv is not None:
         flat = [{name: value for name, value in row.items() if name != "settings"} | row["settings"] for row in rows]
-        flags.tell(f"csv: {write_csv(flags.csv, flat)}")
+        written.append(f"csv: {write_csv(flags.csv, flat)}")
     if flags.output is not None:
-        flags.tell(f"picture: {plot_pareto(front, flags.output, heldout=flags.heldout)}")
+        written.append(f"picture: {plot_pareto(front, flags.output, heldout=flags.heldout)}")
+    for note in filter(None, [*front.runs.notes, front.told]):
+        print(f"preq: note: {note}", file=sys.stderr)
+    facts = {"data": first.data["name"], "length": first.length, "runs": rows, "left_out": front.runs.left_out}
+    flags.result(lambda: facts, partial(print_fronts, front, heldout=flags.heldout))
+    for line in written:
+        flags.tell(line)
 
 
 def print_fronts(front: Front, *, heldout: bool) -> None:
