@@ -1,6 +1,5 @@
 """`preq pareto DIR…`: what runs reached for what they cost."""
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,6 +54,7 @@ def main_pareto(flags: ParetoFlags) -> None:
     for note in filter(None, [*front.runs.notes, front.told]):
         print(f"preq: note: {note}", file=sys.stderr)
     facts = {"data": first.data["name"], "length": first.length, "runs": rows, "left_out": front.runs.left_out}
+    facts |= {"choice_nats": front.candidates.nats}
     flags.result(lambda: facts, partial(print_fronts, front, heldout=flags.heldout))
     for line in written:
         flags.tell(line)
@@ -75,9 +75,9 @@ def print_fronts(front: Front, *, heldout: bool) -> None:
         say(console, f"{first.data['name']} · {counted(first.length, 'label')} · {about}")
         columns = [column for column in _columns(told, heldout=which) if any(map(column.says, best))]
         print_table(console, columns, best)
-        if not which and num_runs > 1:
-            cost = f"ln {num_runs:,} = {math.log(num_runs):.2f} nats"
-            say(console, f"choosing one of {num_runs:,} runs afterwards costs {cost} more", "dim")
+        if not which and (chosen_from := front.candidates).number > 1:
+            cost = f"ln {chosen_from.number:,} = {chosen_from.nats:.2f} nats"
+            say(console, f"choosing one of {chosen_from.told('runs')} afterwards costs {cost} more", "dim")
     shared = [f"{short} {value}" for short, value in each[0].items() if short not in told]
     if shared and len(each) > 1:
         say(console, f"in all runs: {', '.join(shared)}", "dim")

@@ -82,7 +82,8 @@ class Sweep(SweepOutputFlags, SweepMachineFlags):
 
 @flag_group()
 class Show(JsonFlag):
-    """The best trials of a sweep, what choosing among them costs, which settings mattered, and what it took."""
+    """The best trials of a sweep, what choosing among all that were begun costs, which settings mattered, and what it
+    took."""
 
     directory: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DIR")]
     """The directory of the sweep."""

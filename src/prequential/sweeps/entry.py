@@ -9,13 +9,14 @@ from prequential.errors import PreqError, require_count, require_number, whole_s
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.lock import DirectoryLock
+from prequential.measure.choosing import SWEEP_FILE
 from prequential.methods import Method, ReplayStreams
 from prequential.runs.record import require_writable
 from prequential.runs.signals import StopRequest
 from prequential.settings import plain_value, settings_of
 from prequential.sweeps.address import storage_url
 from prequential.sweeps.conduct import Conductor, SweepListener
-from prequential.sweeps.directory import SWEEP_FILE, begun_in
+from prequential.sweeps.directory import begun_in
 from prequential.sweeps.execute import Executor, InThisProcess, Processes
 from prequential.sweeps.ledger import Ledger
 from prequential.sweeps.pruning import Rule
