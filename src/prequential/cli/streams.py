@@ -45,10 +45,12 @@ def _patient(stream: Any) -> Any:
     if stream is None:  # closed from the beginning; its number would go to the next file that is opened
         return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False)
     try:
-        number = stream.fileno()
-    except OSError:  # a notebook's or a test's
+        number = stream.fileno() if isinstance(stream, io.TextIOWrapper) else None
+    except OSError:  # it is in memory
+        number = None
+    if number is None:  # a notebook's or a test's
         return stream
     stream.flush()
     pipe = io.BufferedWriter(_Pipe(number, "w", closefd=False))
-    how = {"line_buffering": stream.line_buffering, "write_through": stream.write_through}
-    return io.TextIOWrapper(pipe, stream.encoding, stream.errors, **how)
+    is_prompt = stream.line_buffering or stream.write_through
+    return io.TextIOWrapper(pipe, stream.encoding, stream.errors, line_buffering=is_prompt)
