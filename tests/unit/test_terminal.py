@@ -177,7 +177,7 @@ def test_the_end_of_a_run_and_of_a_sweep(evil: Path, capsys: Captured) -> None:
         for number, status in enumerate(["finished", "failed", EVIL])
     )
     facts = {"data": {"name": EVIL}, "model": EVIL, "method": {"name": EVIL}}
-    print_summary(Summary(Path(EVIL), facts, trials, {EVIL: 1.0}, True), top=3)
+    print_summary(Summary(Path(EVIL), facts, trials, {EVIL: 1.0}, 3, True), top=3)
     out = capsys.readouterr().out
     require_harmless(out)
     assert "trial 1 failed: \\x1b" in out

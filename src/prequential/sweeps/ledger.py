@@ -11,16 +11,18 @@ again, until it has failed too often. Nothing of this needs more than the study'
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import KW_ONLY, asdict, dataclass
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from prequential.runs.record import finite_or_none
+from prequential.sweeps.address import sqlite_file
 from prequential.sweeps.damage import undamaged
 from prequential.sweeps.sampling import RANDOM, Space, ask_for_settings, draw_labels, make_sampler, run_seed
 from prequential.sweeps.spaces import Resolved
-from prequential.sweeps.storage import Pulse, open_study, sqlite_file, turns
+from prequential.sweeps.storage import Pulse, open_study, turns
 from prequential.sweeps.trials import Outcome, Trial, stacks
 
 if TYPE_CHECKING:
@@ -44,6 +46,11 @@ def attempts_that_count(study: "Study", num_trials: int) -> dict[int, "FrozenTri
         if number < num_trials and is_free(found.get(number)) and (attempt.params or not is_free(attempt)):
             found[number] = attempt
     return found
+
+
+def num_begun(attempts: Mapping[int, "FrozenTrial"]) -> int:
+    """How many trials were begun, whatever became of them."""
+    return sum(attempt.state.name != "WAITING" for attempt in attempts.values())
 
 
 def is_free(attempt: "FrozenTrial | None") -> bool:
@@ -97,6 +104,10 @@ class Ledger:
         if not self._stacks:
             self._stacks = self._stacked(list(iter(self._take_one, None)), *self.stack)
         return self._stacks.popleft() if self._stacks else None
+
+    def num_begun(self) -> int:
+        """How many trials were begun, here or by others."""
+        return num_begun(attempts_that_count(self._study, self.num_trials))
 
     def settle(self, outcome: Outcome) -> bool:
         """Write down what became of a trial that was taken. False if others have taken it over meanwhile."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from prequential.conditioning import difference
 from prequential.errors import PreqError
+from prequential.measure.choosing import Candidates, candidates
 from prequential.measure.comparable import fingerprints_of, require_same_data, sequence_of
 from prequential.measure.fronts import pareto_front
 from prequential.methods import METHODS
@@ -68,6 +69,11 @@ class Front:
     def told(self) -> str:
         """One line about what codes were told, where that differs."""
         return difference((run.name, run.record.conditioned_on) for run in shown_of(self.runs.runs, heldout=False))
+
+    @property
+    def candidates(self) -> Candidates:
+        """Those that a run with a codelength is chosen from: runs, and of sweeps all trials that were begun."""
+        return candidates((run.record.path, run.name) for run in shown_of(self.runs.runs, heldout=False))
 
     def best(self, *, heldout: bool = False) -> list[Run]:
         """The runs that no other beats in both FLOPs and codelength (or held-out error), the cheapest first."""
