@@ -50,16 +50,17 @@ class Pieces:
         if len(self._blocks) != self._length // BLOCK_ROWS:
             raise PreqError(f"{path} lacks fingerprints: {len(self._blocks)} blocks for {self._length} rows")
         self._good = np.zeros(-(-self._length // BLOCK_ROWS), bool)
-        self._are_all_good = False
+        self._good_rows = 0
+        """So many of the first rows are known to be good: a run reads new ones in order, and old ones often."""
 
     def require(self, positions: NDArray[np.int64]) -> None:
         """Refuse to go on if a block with one of these rows is not what was stored."""
-        if self._are_all_good or self._good[positions // BLOCK_ROWS].all():
+        if positions.max(initial=-1) < self._good_rows:
             return
         for block in np.unique(positions // BLOCK_ROWS).tolist():
             if not self._good[block]:
                 self._check(block)
-        self._are_all_good = bool(self._good.all())
+        self._good_rows = self._length if self._good.all() else BLOCK_ROWS * int(self._good.argmin())
 
     def require_all(self, length: int) -> None:
         """The same for the first so many rows."""
