@@ -46,9 +46,7 @@ def execute(
                 learner.shrink_perturb(shrink, perturb, number)
             case Evaluate():
                 recorder.fetch()
-                recorder.note_heldout(learner.evaluate())
-                if not plan.method.prequential:
-                    recorder.note_finite(learner.finite())
+                recorder.note_heldout(learner.evaluate(), learner.finite())
             case OwnEvent():
                 used = event.learns_from
                 event.execute(learner, labels.of(used) if len(used) else None, number)

@@ -76,15 +76,16 @@ class Measured:
         totals = self.total_nats, self.total_errors, self.trained_examples
         return Progress(self.position, self._plan.length, *totals, seconds, self._temperature)
 
-    def note_heldout(self, result: dict[str, float] | None) -> None:
-        """Keep the held-out result. One that is no number means that a run without a code diverged; of one whose labels
-        all have their codelength, the code is whole whatever came after."""
-        if result is None or all(finite_or_none(value) is not None for value in result.values()):
-            self.heldout = result
-        elif self._plan.method.prequential:
-            warnings.warn("the weights diverged after the last label: no held-out result", PreqWarning, stacklevel=4)
-        else:
+    def note_heldout(self, result: dict[str, float] | None, *, is_finite: bool) -> None:
+        """Keep the held-out result. One that is no number, or from weights that are none, means that a run without a
+        code diverged; of one whose labels all have their codelength, the code is whole whatever came after."""
+        has_numbers = result is None or all(finite_or_none(value) is not None for value in result.values())
+        if not self._plan.method.prequential and not (is_finite and has_numbers):
             self.status = "diverged"
+        elif has_numbers:
+            self.heldout = result
+        else:
+            warnings.warn("the weights diverged after the last label: no held-out result", PreqWarning, stacklevel=4)
 
     def finish(self, status: str) -> None:
         """Say how it ended."""

@@ -95,10 +95,10 @@ class Recorder:
         for number, member in self.going.items():
             member.take(starts, rows[number], temperatures[:, number])
 
-    def note_heldout(self, results: Sequence[dict[str, float]] | None) -> None:
-        """Keep the held-out results of the members that are going."""
+    def note_heldout(self, results: Sequence[dict[str, float]] | None, finite: Sequence[bool]) -> None:
+        """Keep the held-out results of the members that are going, given whether their weights are finite."""
         for number, member in self.going.items():
-            member.note_heldout(None if results is None else results[number])
+            member.note_heldout(None if results is None else results[number], is_finite=finite[number])
 
     def note_finite(self, finite: Sequence[bool]) -> None:
         """Members whose weights are no numbers any more have diverged."""
