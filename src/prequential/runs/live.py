@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from prequential.formats import PROGRESS
+from prequential.plain import parsed, read_bytes, require_shape
 from prequential.runs.progress import Progress
 from prequential.runs.record import OVER, finite_or_none, read_facts
 
@@ -69,12 +71,11 @@ class ProgressFile:
 def read_standing(directory: Path) -> Standing | None:
     """What `progress.json` says; None where there is none, or none that makes sense."""
     try:
-        content = json.loads((directory / PROGRESS_FILE).read_text(encoding="utf-8"))
-        kinds = {"position": int, "errors": int, "trained_examples": int, "seconds": float, "host": str}
-        nats = None if content["nats"] is None else float(content["nats"])
-        return Standing(**{name: kind(content[name]) for name, kind in kinds.items()}, nats=nats)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        content = parsed(read_bytes(directory / PROGRESS_FILE))
+        require_shape(content, PROGRESS)
+    except ValueError:
         return None
+    return Standing(**{name: content[name] for name in PROGRESS})
 
 
 def is_locked(directory: Path) -> bool:

@@ -11,7 +11,9 @@ from typing import Any, Self
 
 from prequential.errors import PreqError
 from prequential.files import digest_of, write_atomically
+from prequential.formats import SWEEP
 from prequential.names_of_before import FORMATS, differences, in_names_of_now, require_format
+from prequential.plain import MisfitError, parsed, read_bytes, require_shape
 from prequential.runs.record import OVER, read_facts
 from prequential.sweeps.storage import STUDY_FILE, without_password
 
@@ -52,6 +54,7 @@ class SweepFile:
             mark = digest_of(f"{directory.absolute()} {time_ns()}".encode())[:16]
             begun = cls(mark, study, without_password(storage), trials, facts)
         content = {"format": FORMATS[-1], **asdict(begun)}
+        content["checksum"] = _checksum(content)
         write_atomically(directory / SWEEP_FILE, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
         return begun
 
@@ -59,17 +62,24 @@ class SweepFile:
     def read(cls, directory: Path) -> Self:
         """What the sweep in a directory is about."""
         file = directory / SWEEP_FILE
+        if not file.is_file():
+            raise PreqError(f"{directory} holds no sweep: there is no {SWEEP_FILE}")
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-            require_format(content["format"], file)
-            content["settings"] = in_names_of_now(dict(content["settings"]), content["format"])
-            return cls(**{name: content[name] for name in cls.__dataclass_fields__})
-        except OSError as error:
-            raise PreqError(f"{directory} holds no sweep: {SWEEP_FILE} cannot be read ({error.strerror})") from None
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, PreqError):
-                raise
+            content = parsed(read_bytes(file))
+            require_shape(content, {})
+            checksum = content.pop("checksum", None)  # which sweeps of before do not have
+            if checksum is not None and checksum != _checksum(content):
+                raise MisfitError("its checksum does not fit; remove that if you changed the rest yourself")
+            require_format(content.get("format"), file)
+            require_shape(content, SWEEP)
+        except MisfitError as error:
             raise PreqError(f"{file} is damaged: {error}") from None
+        content["settings"] = in_names_of_now(content["settings"], content["format"])
+        return cls(**{name: content[name] for name in cls.__dataclass_fields__})
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    return digest_of(json.dumps(content, sort_keys=True).encode())
 
 
 @contextmanager
