@@ -95,6 +95,22 @@ def sealed(content: Mapping[str, Any], name: str) -> bytes:
     return json.dumps(whole, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
+def checksum_of(content: Mapping[str, Any]) -> str:
+    """Of what a file says beside its checksum.
+
+    Example:
+        >>> checksum_of({"position": 3})[:8]
+        'da3926e3'
+    """
+    return digest_of(json.dumps({k: v for k, v in content.items() if k != "checksum"}, sort_keys=True).encode())
+
+
+def require_checksum(content: Mapping[str, Any]) -> None:
+    """Refuse what does not fit its checksum, if it has one: files of before do not."""
+    if "checksum" in content and content["checksum"] != checksum_of(content):
+        raise MisfitError("its checksum does not fit; remove that if you changed the rest yourself")
+
+
 def _text_of(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode()
 

@@ -17,7 +17,7 @@ from textwrap import fill
 from typing import Any
 
 from prequential import __version__
-from prequential.errors import PreqError, PreqWarning, require_known
+from prequential.errors import PreqError, PreqWarning, in_one_line, require_known
 
 COMMANDS = {
     "run": "learn a sequence and print its description length",
@@ -80,6 +80,8 @@ def main(arguments: list[str] | None = None) -> int:
         if error.name != "torch":
             raise
         return _mistake(f"preq {arguments[0]} needs torch, which is not installed here; reading runs works without")
+    except MemoryError as error:
+        return _mistake(f"there is not enough memory for this ({in_one_line(error)})")
     except KeyboardInterrupt:
         print("preq: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED

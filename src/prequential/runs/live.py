@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from prequential.formats import PROGRESS
-from prequential.plain import parsed, read_bytes, require_shape
+from prequential.plain import checksum_of, parsed, read_bytes, require_checksum, require_shape
 from prequential.runs.progress import Progress
 from prequential.runs.record import OVER, finite_or_none, read_facts
 
@@ -58,7 +58,9 @@ class ProgressFile:
         told = {name: getattr(progress, name) for name in ("position", "errors", "trained_examples", "seconds")}
         standing = Standing(**told, nats=finite_or_none(progress.nats), host=platform.node())
         with contextlib.suppress(OSError):
-            self._temporary.write_text(json.dumps(asdict(standing)) + "\n", encoding="utf-8")
+            content = asdict(standing)
+            content["checksum"] = checksum_of(content)
+            self._temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
             self._temporary.replace(self._path)
 
     def end(self, record: object) -> None:
@@ -73,6 +75,7 @@ def read_standing(directory: Path) -> Standing | None:
     try:
         content = parsed(read_bytes(directory / PROGRESS_FILE))
         require_shape(content, PROGRESS)
+        require_checksum(content)
     except ValueError:
         return None
     return Standing(**{name: content[name] for name in PROGRESS})

@@ -13,7 +13,7 @@ from prequential.errors import PreqError
 from prequential.files import digest_of, write_atomically
 from prequential.formats import SWEEP
 from prequential.names_of_before import FORMATS, differences, in_names_of_now, require_format
-from prequential.plain import MisfitError, parsed, read_bytes, require_shape
+from prequential.plain import MisfitError, checksum_of, parsed, read_bytes, require_checksum, require_shape
 from prequential.runs.record import OVER, read_facts
 from prequential.sweeps.storage import STUDY_FILE, without_password
 
@@ -54,7 +54,7 @@ class SweepFile:
             mark = digest_of(f"{directory.absolute()} {time_ns()}".encode())[:16]
             begun = cls(mark, study, without_password(storage), trials, facts)
         content = {"format": FORMATS[-1], **asdict(begun)}
-        content["checksum"] = _checksum(content)
+        content["checksum"] = checksum_of(content)
         write_atomically(directory / SWEEP_FILE, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
         return begun
 
@@ -67,19 +67,13 @@ class SweepFile:
         try:
             content = parsed(read_bytes(file))
             require_shape(content, {})
-            checksum = content.pop("checksum", None)  # which sweeps of before do not have
-            if checksum is not None and checksum != _checksum(content):
-                raise MisfitError("its checksum does not fit; remove that if you changed the rest yourself")
+            require_checksum(content)
             require_format(content.get("format"), file)
             require_shape(content, SWEEP)
         except MisfitError as error:
             raise PreqError(f"{file} is damaged: {error}") from None
         content["settings"] = in_names_of_now(content["settings"], content["format"])
         return cls(**{name: content[name] for name in cls.__dataclass_fields__})
-
-
-def _checksum(content: dict[str, Any]) -> str:
-    return digest_of(json.dumps(content, sort_keys=True).encode())
 
 
 @contextmanager
