@@ -6,8 +6,8 @@
 Six kinds of file of tiny real runs: records, prepared data, sweeps, checkpoints, npz archives and bitstreams. A part is
 damaged (bits, bytes, truncation); the rest is edited by someone who mends the checksums. What goes wrong is a wrong
 answer (damage that shows in the answer, with status 0 and no note; a bitstream that decodes to other labels; a proof of
-a record that is not the one that was made), a traceback or an unknown status, more than 20 s, or more than 1 GiB of
-resident memory. File number n is a function of seed, kinds and n alone.
+a record that is not the one that was made), a traceback or an unknown status, more than 20 s of processor time, or more
+than 1 GiB of resident memory. File number n is a function of seed, kinds and n alone.
 """
 
 import argparse
@@ -28,7 +28,11 @@ from pathlib import Path
 from typing import Any
 
 MOST_SECONDS = 20.0
+PATIENCE = 600.0
+"""Seconds by the clock on the wall after which even a process that had no processor counts as hanging."""
 MOST_BYTES = 1 << 30
+MEMORY = "/dev/shm"
+"""Where files cost no disk, if there is such a place."""
 AT_ONCE = 100
 """Files that a worker is told of together."""
 OF_ONE_WORKER = 3000
@@ -173,11 +177,20 @@ class Worker(threading.Thread):
         return ("memory", "the process was ended") if is_over else ("hang", "")
 
     def _line(self, seconds: float) -> str:
-        """The next line; nothing if none comes in time, or the process is gone."""
+        """The next line; nothing if none comes within so much time of the processor, or the process is gone."""
         assert self._process is not None
         assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], seconds)
-        return self._process.stdout.readline() if ready else ""
+        begin, deadline = self._cpu_seconds(), time.monotonic() + PATIENCE
+        while not select.select([self._process.stdout], [], [], 1.0)[0]:
+            if self._cpu_seconds() - begin > seconds or time.monotonic() > deadline:
+                return ""
+        return self._process.stdout.readline()
+
+    def _cpu_seconds(self) -> float:
+        """What the process has had of the processor: the wall's clock runs on when others have it."""
+        assert self._process is not None
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Numbers:
@@ -235,7 +248,7 @@ def main() -> int:
         work(flags.worker, flags.seed, flags.kinds, flags.max_flops)
         return 0
     begin, numbers = time.perf_counter(), Numbers(flags.count, flags.kinds, flags.seed, flags.to)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY if Path(MEMORY).is_dir() else None) as folder:
         told = ["--seed", str(flags.seed), "--max-flops", str(flags.max_flops), "--kinds", *flags.kinds]
         own = [[sys.executable, __file__, *told, "--worker", f"{folder}/{job}/files"] for job in range(flags.jobs)]
         for command in own:

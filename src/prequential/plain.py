@@ -100,7 +100,7 @@ def checksum_of(content: Mapping[str, Any]) -> str:
 
     Example:
         >>> checksum_of({"position": 3})[:8]
-        'da3926e3'
+        '372d8d08'
     """
     return digest_of(json.dumps({k: v for k, v in content.items() if k != "checksum"}, sort_keys=True).encode())
 

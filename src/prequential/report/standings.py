@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from prequential.errors import PreqError
-from prequential.files import digest_of, read_array
+from prequential.files import read_array
 from prequential.measure.comparable import fingerprints_of
 from prequential.methods.minibatch import MiniBatches
 from prequential.methods.rebuild import method_from_settings
@@ -20,7 +20,6 @@ from prequential.runs.live import DIED, Standing, read_standing, status_of
 from prequential.runs.record import OVER, RECORD_FILE, read_facts, read_verified
 
 SPARK_WINDOWS = 8
-NO_ARRAY = {"length": 0, "digest": digest_of(b"")}
 MOST_POSITIONS_COUNTED = 200_000
 MOST_EVENTS_COUNTED = 1_000_000
 """Longer plans are not counted for an estimate of the time left: it would take seconds."""
@@ -145,7 +144,7 @@ class RunReader:
         """Refuse arrays that are not those of the record, once for each record."""
         if self._verified != self._mark:
             for name in ("nats", "labels", "predicted"):
-                read_verified(self.path, name, self._facts["arrays"].get(name, NO_ARRAY))
+                read_verified(self.path, name, self._facts["arrays"][name])
             self._verified = self._mark
 
     def _row(self, status: str, standing: Standing | None) -> Row:
@@ -171,7 +170,7 @@ class RunReader:
 
     def _recorded(self) -> Standing:
         """Where the run stands by its record, which does not tell how much was trained."""
-        position, errors = self._facts["arrays"].get("nats", NO_ARRAY)["length"], 0
+        position, errors = self._facts["arrays"]["nats"]["length"], 0
         if position:
             labels, predicted = (read_array(self.path / f"{name}.npy", position) for name in ("labels", "predicted"))
             errors = int((labels != predicted).sum())

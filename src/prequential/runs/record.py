@@ -189,6 +189,7 @@ def read_facts(path: Path) -> dict[str, Any]:
         require_shape(content, RECORD)
     except MisfitError as error:
         raise PreqError(f"{file} is damaged: {error}") from None
+    _require_lengths(file, content)
     return in_names_of_now(content, content["format"])
 
 
@@ -200,7 +201,6 @@ def load(directory: str | Path) -> Record:
     """
     path = Path(directory)
     content = read_facts(path)
-    _require_lengths(path / RECORD_FILE, content)
     arrays: dict[str, Any] = {name: read_verified(path, name, content["arrays"][name]) for name in ARRAYS}
     plain = [f for f in fields(Record) if f.name not in (*ARRAYS, "path")]
     if missing := [f.name for f in plain if f.name not in content and f.default is MISSING]:
