@@ -18,6 +18,7 @@ from prequential.coding.container import Container
 from prequential.data.sources import load
 from prequential.errors import PreqError
 from prequential.plain import MisfitError, checksum_of, parsed, require_shape, sealed, unsealed
+from prequential.report.plots.ages import count_ages
 from prequential.report.standings import RunReader
 from prequential.runs.live import read_standing
 from prequential.sweeps.directory import SweepFile
@@ -228,6 +229,19 @@ def test_verify_refuses_more_than_it_may(tmp_path: Path, capsys: pytest.CaptureF
     pq.run("mlp1", data, METHOD, seed=0, width=0.02, out=tmp_path / "run")
     assert main(["verify", str(tmp_path / "run"), "--max-flops", "1000"]) == 2
     assert "more than --max-flops 1000" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("method", "length"),
+    [
+        (pq.ChunksFromScratch(split_points=(16,), epochs=1 << 40), 64),
+        (pq.ReplayStreams(num_streams=1_000_000, batch_size=1 << 20), 1 << 20),
+        (METHOD, 1 << 39),
+    ],
+)
+def test_replays_that_nobody_can_count_are_not_drawn(method: pq.Method, length: int) -> None:
+    with pytest.raises(PreqError, match="replays more than can be counted here"):
+        count_ages(method, length, 0)
 
 
 def test_2000_damaged_and_edited_files() -> None:
