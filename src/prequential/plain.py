@@ -8,7 +8,8 @@ all others. What a shape does not name may be there too. The shapes of our files
 
 import json
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +37,10 @@ class MisfitError(ValueError):
     """A value that is not what it should be, in words."""
 
 
+class ForeignError(MisfitError):
+    """A file that is of another kind altogether."""
+
+
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     """A file that is to be small.
 
@@ -43,7 +48,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
         PreqError: for one that is not, or cannot be read.
     """
     with reading(path), path.open("rb") as file:
-        content = file.read(most + 1)
+        content = file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
     if len(content) > most:
         raise PreqError(f"{path} is damaged: it has more than {most:,} bytes")
     return content
@@ -64,7 +69,7 @@ def parsed(content: bytes | str) -> Any:
         prequential.plain.MisfitError: a.0 must be a finite number of at most 128 bits, got inf
     """
     try:
-        value = json.loads(content)
+        value = json.loads(content.decode() if isinstance(content, bytes) else content)
     except RecursionError:
         raise MisfitError(f"it has more than {MOST_DEPTH} levels") from None
     except ValueError as error:
@@ -73,8 +78,8 @@ def parsed(content: bytes | str) -> Any:
     return value
 
 
-def unsealed(content: bytes, name: str) -> dict[str, Any]:
-    """What `sealed` has put under that name, if its checksum fits.
+def unsealed(content: bytes, name: str, check: Callable[[dict[str, Any]], object] | None = None) -> dict[str, Any]:
+    """What `sealed` has put under that name, if its checksum fits; `check` sees it before that, to refuse its format.
 
     Example:
         >>> unsealed(sealed({"length": 3}, "record"), "record")
@@ -83,7 +88,9 @@ def unsealed(content: bytes, name: str) -> dict[str, Any]:
     whole = parsed(content)
     inside = whole.get(name) if isinstance(whole, dict) else None
     if not isinstance(inside, dict) or "checksum" not in whole:
-        raise MisfitError(f"it holds no {name} with a checksum")
+        raise ForeignError(f"it holds no {name} with a checksum")
+    if check is not None:
+        check(inside)
     if whole["checksum"] != digest_of(_text_of(inside)):
         raise MisfitError("its checksum does not fit its content")
     return inside

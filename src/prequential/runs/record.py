@@ -18,7 +18,7 @@ from prequential.formats import RECORD
 from prequential.methods import METHODS
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.notebook import record_html, spread, to_arrow, to_pandas
-from prequential.plain import MisfitError, read_bytes, require_shape, sealed, unsealed
+from prequential.plain import ForeignError, MisfitError, read_bytes, require_shape, sealed, unsealed
 from prequential.runs.facts import Facts
 
 FORMAT = FORMATS[-1]
@@ -184,9 +184,10 @@ def read_facts(path: Path) -> dict[str, Any]:
     if not file.is_file():
         raise PreqError(f"{path} holds no run: there is no {RECORD_FILE}")
     try:
-        content = unsealed(read_bytes(file), "record")
-        require_format(content.get("format"), file)
+        content = unsealed(read_bytes(file), "record", lambda inside: require_format(inside.get("format"), file))
         require_shape(content, RECORD)
+    except ForeignError:
+        raise PreqError(f"{file} is not a record") from None
     except MisfitError as error:
         raise PreqError(f"{file} is damaged: {error}") from None
     _require_lengths(file, content)
