@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from itertools import chain, groupby, islice
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from prequential.events import (
     known,
     unknown_event,
 )
-from prequential.methods.method import Method
+from prequential.methods.method import Method, Work
 
 NOTHING: Indices = np.empty(0, np.int64)
 
@@ -95,6 +96,17 @@ class Plan:
     def without_heldout(self) -> "Plan":
         """The part of the plan that the codelength needs."""
         return Plan(self.method, self.length, self.seed)
+
+    def most_work(self) -> Work | None:
+        """How much the plan is at most, without its closing; told at once, however long it is. None: not known.
+
+        Example:
+            >>> from prequential.methods import ReplayStreams
+            >>> Plan(ReplayStreams(num_streams=2, batch_size=4), length=1 << 39).most_work()
+            Work(events=687194767360, evaluated=549755813888, trained=1649267441664)
+        """
+        method: Any = self.method
+        return method.most_work(self.length) if hasattr(method, "most_work") else None
 
     def counts(self, num_events: int | None = None) -> Counts:
         """Events and examples of the first `num_events` events (default: all)."""

@@ -203,6 +203,7 @@ def test_a_sweep_shows_and_goes_on_under_the_name_of_now(
     file = tmp_path / "s/sweep.json"
     content = json.loads(file.read_text())
     content["format"], content["settings"]["model"] = 1, "mnistnet"
+    del content["checksum"]
     file.write_text(json.dumps(content))
 
     with pytest.raises(PreqError, match=r"model smallconv then, mnistnet now \(what was called mnistnet before"):

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 import prequential as pq
 from prequential.cli import main
-from prequential.data.mapped import MappedSequence, open_prepared, sealed, unsealed
+from prequential.data.mapped import MappedSequence, open_prepared
 from prequential.data.pieces import Pieces
 from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError
 from prequential.files import HEADER_SIZE
+from prequential.plain import sealed, unsealed
 
 METHOD = pq.ReplayStreams(num_streams=1, batch_size=8)
 BLOCK, NAMES = 16, ("inputs", "labels")
@@ -129,16 +130,16 @@ def test_nothing_is_proved_encoded_or_gone_on_with(
 
 def edited(directory: Path, change_it: Callable[[dict[str, Any]], object]) -> MappedSequence:
     """The data with another index, whose checksum fits."""
-    index = unsealed(directory / "prepared.json")
+    index = unsealed((directory / "prepared.json").read_bytes(), "content")
     change_it(index)
-    (directory / "prepared.json").write_bytes(sealed(index))
+    (directory / "prepared.json").write_bytes(sealed(index, "content"))
     return open_prepared(directory)
 
 
 def test_an_index_that_vouches_for_other_content_is_refused(tmp_path: Path) -> None:
     pq.prepare(sequence(64), tmp_path / "one")
     pq.prepare(sequence(64).shuffled(2), tmp_path / "other")
-    other = unsealed(tmp_path / "other" / "prepared.json")
+    other = unsealed((tmp_path / "other" / "prepared.json").read_bytes(), "content")
     forged = edited(tmp_path / "other", lambda index: index.update(digests=sequence(64).digests()))
     with pytest.raises(PreqError, match=r"inputs.npy is not what was prepared: rows 48 to 63"):
         forged.require_intact()

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 import prequential as pq
 from prequential.cli import main
-from prequential.data.mapped import sealed, unsealed
 from prequential.data.scale import scale_of
 from prequential.data.sequence import to_network_input
 from prequential.data.sources import load
 from prequential.errors import PreqError
 from prequential.learn.inputs import Inputs
+from prequential.plain import sealed, unsealed
 
 METHOD = pq.ReplayStreams(num_streams=1, batch_size=16)
 SMALL = ("mlp1", "--width", "0.05", "--threads", "1", "--streams", "1")
@@ -183,9 +183,9 @@ def test_prepared_data_of_before_is_read(tmp_path: Path) -> None:
     inputs, labels = marks()
     data = pq.from_arrays(inputs, labels, scale=255)
     pq.prepare(data, tmp_path / "to")
-    index = unsealed(tmp_path / "to" / "prepared.json")
+    index = unsealed((tmp_path / "to" / "prepared.json").read_bytes(), "content")
     del index["scale"]
-    (tmp_path / "to" / "prepared.json").write_bytes(sealed(index))
+    (tmp_path / "to" / "prepared.json").write_bytes(sealed(index, "content"))
     before = load(f"prepared:{tmp_path / 'to'}")
     with pytest.raises(PreqError, match="give --scale 255 if they are images"):
         scale_of(before)

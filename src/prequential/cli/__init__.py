@@ -18,7 +18,7 @@ from typing import Any
 
 from prequential import __version__
 from prequential.cli.streams import patient_streams
-from prequential.errors import PreqError, PreqWarning, require_known
+from prequential.errors import PreqError, PreqWarning, in_one_line, require_known
 from prequential.terminal import tell
 
 COMMANDS = {
@@ -83,6 +83,8 @@ def main(arguments: list[str] | None = None) -> int:
         if error.name != "torch":
             raise
         return _mistake(f"preq {arguments[0]} needs torch, which is not installed here; reading runs works without")
+    except MemoryError as error:
+        return _mistake(f"there is not enough memory for this ({in_one_line(error)})")
     except KeyboardInterrupt:
         tell("preq: interrupted", error=True)
         return EXIT_INTERRUPTED

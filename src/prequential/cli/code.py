@@ -11,7 +11,7 @@ import tyro
 from prequential.cli.job import JobFlags
 from prequential.cli.parse import JsonFlag, PathText, flag_group
 from prequential.cli.source import SourceFlags, reload
-from prequential.errors import PreqError
+from prequential.errors import PreqError, require_number
 from prequential.files import reading, write_atomically, writing
 from prequential.scaling import in_words
 from prequential.settings import setting
@@ -19,7 +19,9 @@ from prequential.terminal import tell
 
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
+    from prequential.learn.estimate import Expected
 
+MaxFlops = Annotated[float | None, tyro.conf.arg(metavar="FLOPS", help_behavior_hint="(default: no limit)")]
 Output = Annotated[str, tyro.conf.arg(metavar="FILE", aliases=("-o",))]
 
 
@@ -63,6 +65,8 @@ class Decode(DecodedFlags, OwnFlags):
     """Where the labels go, a .npy file."""
     device: str | None = setting(None, hint="the encoder's")
     """Where to decode."""
+    max_flops: MaxFlops = None
+    """Refuse, before anything is built, what takes more floating-point operations."""
 
 
 def main_encode(flags: Encode) -> None:
@@ -92,11 +96,15 @@ def main_decode(flags: Decode) -> None:
     from prequential.coding.container import Container, checked
     from prequential.methods.rebuild import method_from_settings
     from prequential.runs.codec import decode
+    from prequential.runs.terms import expect
 
     header = checked(Container.from_bytes(content, flags.bitstream).header)
     data = _inputs(flags, header)
+    own: dict[str, Any] = {"method": flags.method, "device": flags.device}
+    expected, seconds = expect(content, data, flags.model, **own, max_flops=require_most(flags.max_flops))
+    print(f"{len(data):,} labels in {len(content):,} bytes; {described(expected, seconds)}", flush=True)
     with ProgressBar(method_from_settings(header["method"], flags.method), len(data), plan_seed=0) as bar:
-        labels = decode(content, data, flags.model, method=flags.method, device=flags.device, listeners=[bar])
+        labels = decode(content, data, flags.model, **own, listeners=[bar])
     if flags.original_order:
         if data.source_rows is None:
             raise PreqError(f"'{data.name}' is stored in sequence order and knows no other; leave --original-order out")
@@ -105,6 +113,26 @@ def main_decode(flags: Decode) -> None:
     np.save(buffer, labels, allow_pickle=False)
     write_atomically(output, buffer.getvalue())
     tell(f"{len(labels):,} labels, verified: {output}")
+
+
+def described(expected: "Expected", seconds: float | None) -> str:
+    """What work takes, for a person."""
+    from prequential.cli.show import duration
+
+    work, flops = expected.work, expected.flops
+    events = "a plan of unknown size" if work is None else f"a plan of at most {work.events:,} events"
+    if flops is None or seconds is None:
+        return f"{events}, FLOPs unknown"
+    years = seconds / (365.25 * 24 * 3600)
+    time = f"{years:,.3g} years" if years > 1 else f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
+    return f"{events}, {flops:.3g} FLOPs, about {time}"
+
+
+def require_most(flops: float | None) -> float | None:
+    """Refuse a limit that is none."""
+    if flops is not None:
+        require_number("--max-flops", flops, above=0)
+    return flops
 
 
 def _inputs(flags: Decode, header: dict[str, Any]) -> "LoadedSequence":

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import tyro
 
-from prequential.cli.code import OwnFlags, print_sizes, sizes_of
+from prequential.cli.code import MaxFlops, OwnFlags, print_sizes, require_most, sizes_of
 from prequential.cli.parse import JsonFlag, flag_group
 from prequential.cli.source import AgainFlags, reload, source_arguments
 from prequential.errors import PreqError
 from prequential.learn.execution import Execution
 from prequential.methods.rebuild import method_from_settings
+from prequential.plan import Plan
 from prequential.presets import recipe_from_settings
 from prequential.runs.leftovers import remove_leftovers
 from prequential.runs.record import Record, load
@@ -35,6 +36,8 @@ class Verify(AgainFlags, OwnFlags, JsonFlag):
 
     run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
     """The directory of a finished run."""
+    max_flops: MaxFlops = None
+    """Refuse, before anything is built, what takes more floating-point operations (to encode, and again to decode)."""
 
 
 def main_verify(flags: Verify) -> None:
@@ -43,6 +46,7 @@ def main_verify(flags: Verify) -> None:
     remove_leftovers(record.path, record.status)
     if record.status != "finished" or not record.prequential:
         raise PreqError(f"{flags.run} holds no finished code (status {record.status}, {record.method['name']})")
+    from prequential.learn.estimate import most_flops, require_flops
     from prequential.models import is_package_model
     from prequential.runs.codec import encode_and_score
     from prequential.runs.session import make_session
@@ -51,11 +55,15 @@ def main_verify(flags: Verify) -> None:
     if not is_package_model(model) and flags.model != model:
         raise PreqError(f"the model '{model}' is not one of the package; give it again (--model {model})")
     seeds, made, data = record.seeds, record.environment, _data(flags, record)
+    method, recipe = method_from_settings(record.method, flags.method), recipe_from_settings(record.recipe)
+    if require_most(flags.max_flops) is not None:
+        plan = Plan(method, len(data), seeds["plan_seed"])
+        require_flops(most_flops(model, data, plan, recipe, record.model["width"]), flags.max_flops)
     session = make_session(
         model,
         data,
-        method_from_settings(record.method, flags.method),
-        [recipe_from_settings(record.recipe)],
+        method,
+        [recipe],
         [seeds["seed"]],
         plan_seed=seeds["plan_seed"],
         width=record.model["width"],

@@ -4,36 +4,19 @@ See docs/format.md. No torch.
 """
 
 import json
-import numbers
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prequential.coding.range_coder import MOST_CLASSES
 from prequential.errors import PreqError
 from prequential.files import digest_of
+from prequential.formats import BITSTREAM
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
+from prequential.plain import MOST_BYTES, MisfitError, parsed, require_shape
 
 MAGIC = b"PREQ"
 VERSION = FORMATS[-1]
-MOST_HEADER_BYTES = 1 << 24
 _PREFIX = struct.Struct("<4sB3xIQ16s16s")
-_KINDS: dict[Any, str] = {
-    dict: "method recipe model seeds data environment",
-    str: "model.name data.name data.inputs plan fingerprint labels device",
-    int: "model.num_parameters seeds.seed seeds.plan_seed length num_classes num_events environment.threads",
-    numbers.Real: "model.width codelength_nats",
-    list: "checks",
-    int | None: "seeds.order_seed",
-}
-_BOUNDS: dict[str, Sequence[int]] = {
-    "length": range(1, (1 << 40) + 1),
-    "num_classes": range(2, MOST_CLASSES + 1),
-    "environment.threads": range(1, 1025),
-    "model.num_parameters": range(1, (1 << 34) + 1),
-    "num_events": range(1, (1 << 40) + 1),
-}
 
 
 @dataclass(frozen=True)
@@ -61,7 +44,7 @@ class Container:
             raise PreqError(f"{name} is not a bitstream of preq: it begins with {content[:4].hex() or 'nothing'}")
         _, version, header_size, payload_size, *digests = _PREFIX.unpack_from(content)
         require_format(version, name)
-        if header_size > MOST_HEADER_BYTES or len(content) != _PREFIX.size + header_size + payload_size:
+        if header_size > MOST_BYTES or len(content) != _PREFIX.size + header_size + payload_size:
             raise PreqError(
                 f"{name} is damaged: {len(content)} bytes, its prefix says {_PREFIX.size + header_size + payload_size}"
             )
@@ -73,9 +56,9 @@ class Container:
         if payload_size % 4:
             raise PreqError(f"{name} is damaged: its payload is not made of 32-bit words")
         try:
-            header = json.loads(parts[0])
-        except (ValueError, RecursionError) as error:
-            raise PreqError(f"{name} is damaged: its header is not JSON ({error})") from None
+            header = parsed(parts[0])
+        except MisfitError as error:
+            raise PreqError(f"{name} is damaged: its header is not plain JSON ({error})") from None
         if not isinstance(header, dict):
             raise PreqError(f"{name} is damaged: its header is not an object")
         return cls(in_names_of_now(header, version), parts[1])
@@ -83,19 +66,8 @@ class Container:
 
 def checked(header: dict[str, Any]) -> dict[str, Any]:
     """The header, if it is complete and within bounds: to be asked before any of it is used."""
-    for kind, places in _KINDS.items():
-        for place in places.split():
-            value = _at(header, place)
-            if not isinstance(value, kind) or isinstance(value, bool):
-                raise PreqError(f"the bitstream's header is damaged or incomplete: {place} is {str(value)[:40]}")
-            if value not in (bounds := _BOUNDS.get(place, (value,))):
-                allowed = f"{bounds[0]} … {bounds[-1]}"
-                raise PreqError(f"the bitstream's header is damaged: {place} must be in {allowed}, got {value}")
+    try:
+        require_shape(header, BITSTREAM)
+    except MisfitError as error:
+        raise PreqError(f"the bitstream's header is damaged or incomplete: {error}") from None
     return header
-
-
-def _at(header: dict[str, Any], place: str) -> Any:
-    value: Any = header
-    for name in place.split("."):
-        value = value.get(name) if isinstance(value, dict) else None
-    return value

@@ -6,7 +6,6 @@ of its block in `prepared.json`, and files that were changed since are refused. 
 of `shard_rows` each, `inputs-0000.npy`, …; they are read as they are.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,11 +22,14 @@ from prequential.data.digest import digest_of_rows
 from prequential.data.pieces import Pieces
 from prequential.data.sequence import LoadedSequence, shorter
 from prequential.errors import PreqError
-from prequential.files import HEADER_SIZE, digest_of, npy_header, reading
+from prequential.files import HEADER_SIZE, npy_header, reading
+from prequential.formats import PREPARED
+from prequential.plain import MisfitError, read_bytes, require_shape, unsealed
 from prequential.scaling import Scale
 
 FORMAT = 2
 INDEX_FILE = "prepared.json"
+MOST_FILES = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,27 +64,19 @@ class Index:
         if self.shard_rows is None:
             return [("inputs.npy", self.length)]
         starts = range(0, self.length, self.shard_rows)
+        if len(starts) > MOST_FILES:
+            raise PreqError(f"the index of '{self.name}' is damaged: it names {len(starts):,} files of inputs")
         return [(f"inputs-{k:04d}.npy", min(self.shard_rows, self.length - s)) for k, s in enumerate(starts)]
 
 
-def sealed(content: Mapping[str, Any]) -> bytes:
-    """JSON with a checksum of itself."""
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    whole = {"checksum": digest_of(text.encode()), "content": content}
-    return json.dumps(whole, indent=1, ensure_ascii=False).encode() + b"\n"
-
-
-def unsealed(path: Path) -> dict[str, Any]:
-    """What `sealed` wrote, verified."""
-    with reading(path):
-        file = path.read_bytes()
+def read_index(path: Path, shape: Mapping[str, Any] = PREPARED) -> dict[str, Any]:
+    """What a file about prepared data says, verified."""
     try:
-        whole = json.loads(file)
-        content = whole["content"]
-        text = json.dumps(content, indent=1, ensure_ascii=False)
-        if whole["checksum"] != digest_of(text.encode(errors="replace")) or not isinstance(content, dict):
-            raise ValueError("its checksum does not fit its content")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        content = unsealed(read_bytes(path), "content")
+        if shape is PREPARED and content.get("format") not in (1, FORMAT):
+            raise PreqError(f"{path} has format {content.get('format')}, this version reads 1 and {FORMAT}")
+        require_shape(content, shape)
+    except MisfitError as error:
         raise PreqError(f"{path} is damaged: {error}; prepare the data again") from None
     return content
 
@@ -92,10 +86,9 @@ def open_prepared(directory: Path) -> "MappedSequence":
     if not (directory / INDEX_FILE).exists():
         todo = "see preq data prepare --help; what was begun goes on with the same command"
         raise PreqError(f"{directory} holds no prepared data; {todo}")
-    content = unsealed(directory / INDEX_FILE)
-    if (version := content.pop("format", None)) not in (1, FORMAT):
-        raise PreqError(f"{directory / INDEX_FILE} has format {version}, this version reads 1 and {FORMAT}")
-    index = Index(**content | {"input_shape": tuple(content["input_shape"])})
+    content = read_index(directory / INDEX_FILE)
+    known = {name: value for name, value in content.items() if name in Index.__dataclass_fields__}
+    index = Index(**known | {"input_shape": tuple(content["input_shape"])})
     dtype, files = np.dtype(index.dtype), index.input_files
     inputs = tuple(_map(directory / name, dtype, (rows, *index.input_shape)) for name, rows in files)
     labels = _map(directory / "labels.npy", np.dtype(index.label_dtype), (index.length,))

@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.data.digest import BLOCK_ROWS, BYTES_AT_ONCE, RunningDigest, digest_of_rows, spans
-from prequential.data.mapped import FORMAT, INDEX_FILE, Index, MappedSequence, open_prepared, sealed, unsealed
+from prequential.data.mapped import FORMAT, INDEX_FILE, Index, MappedSequence, open_prepared, read_index
 from prequential.data.optional import capabilities, is_sequence
 from prequential.data.scale import scale_of
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.files import ArrayFile, sync_directory, write_atomically, writing
+from prequential.formats import PREPARING
 from prequential.lock import DirectoryLock
+from prequential.plain import sealed
 from prequential.scaling import INTENSITY
 
 PROGRESS_FILE = "progress.json"
@@ -162,7 +164,7 @@ class Writer:
         self.directory, self.index = directory, index
         self._identity = {"format": FORMAT} | _identity(index)
         path = directory / PROGRESS_FILE
-        there = unsealed(path) if path.exists() else None
+        there = read_index(path, PREPARING) if path.exists() else None
         if there is not None:
             _require_same(directory, self._identity, there["identity"])
         begun = there or {"num_read": 0, "num_rows": 0, "skipped": 0, "blocks": {"inputs": [], "labels": []}}
@@ -206,7 +208,8 @@ class Writer:
         self._note()
 
     def _note(self) -> None:
-        write_atomically(self.directory / PROGRESS_FILE, sealed({"identity": self._identity} | self._committed))
+        noted = sealed({"identity": self._identity} | self._committed, "content")
+        write_atomically(self.directory / PROGRESS_FILE, noted)
         self.last_save = time.monotonic()
 
     def close(self) -> None:
@@ -227,7 +230,7 @@ class Writer:
         blocks, whole = self._committed["blocks"], digests | extra
         index = replace(self.index, length=self.num_rows, blocks=blocks, digests=whole, skipped=self.skipped)
         content = {"format": FORMAT} | asdict(index) | {"input_shape": list(index.input_shape)}
-        write_atomically(self.directory / INDEX_FILE, sealed(content))
+        write_atomically(self.directory / INDEX_FILE, sealed(content, "content"))
         with contextlib.suppress(OSError):
             (self.directory / PROGRESS_FILE).unlink()
             sync_directory(self.directory)

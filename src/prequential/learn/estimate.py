@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import math
 import time
 import timeit
 from collections.abc import Callable
@@ -12,12 +13,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from prequential.data.optional import capabilities
+from prequential.data.sequence import DataSequence
+from prequential.errors import PreqError
 from prequential.learn.learning import Learning
 from prequential.learn.randomness import FOREIGN, seeded
+from prequential.learn.recipe import Recipe
 from prequential.learn.shapes import Shapes
+from prequential.methods.method import Work
+from prequential.models import ModelFactory, build
 from prequential.plan import Counts, Plan
 
 WARM_UP, MEASURED = 2, 5
+MOST_MEASURED = 512
+"""Examples of a training step that is measured for its rate alone."""
 MOST_STEPS = 8
 """Training steps that are measured together, where an engine likes several."""
 
@@ -32,6 +41,16 @@ class Estimate:
     train_step_seconds: float
     batch_size: int
     """Of the training steps that were measured: the plan's most common."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is known of work before it begins."""
+
+    work: Work | None
+    """None where the method cannot tell."""
+    flops: float | None
+    """At most; None where work or network cannot be counted."""
 
 
 def estimate(plan: Plan, learner: Learning) -> Estimate:
@@ -49,6 +68,26 @@ def estimate(plan: Plan, learner: Learning) -> Estimate:
     return Estimate(flops_of(plan, learner), seconds, train, batch_size)
 
 
+def most_flops(
+    make_model: str | ModelFactory, data: DataSequence, plan: Plan, recipe: Recipe, width: float
+) -> Expected:
+    """What the codelength of a plan costs at most, before a network has memory or an event is made."""
+    work, cost = plan.most_work(), None
+    with torch.device("meta"), contextlib.suppress(PreqError):  # not every model of a user's own can be built there
+        model = build(make_model, data.input_shape, capabilities(data).target.output_size, width=width)
+        cost = cost_per_example(model, torch.empty((2, *data.input_shape)))
+    if work is None or cost is None:
+        return Expected(work, None)
+    return Expected(work, cost.seen_by(recipe).of_examples(work.evaluated, work.trained))
+
+
+def require_flops(expected: Expected, most: float | None) -> None:
+    """Refuse what takes more floating-point operations than that, or nobody knows how many."""
+    if most is not None and (expected.flops is None or expected.flops > most):
+        flops = "an unknown number of" if expected.flops is None else f"about {expected.flops:.3g}"
+        raise PreqError(f"this takes {flops} FLOPs, more than --max-flops {most:g}; allow more if you trust the file")
+
+
 def flops_of(plan: Plan, learner: Learning, num_events: int | None = None) -> dict[str, float] | None:
     """FLOPs of the first events of a plan (default: all): `code`, and apart from it `heldout`.
 
@@ -57,8 +96,7 @@ def flops_of(plan: Plan, learner: Learning, num_events: int | None = None) -> di
     cost = cost_per_example(learner.model, learner.inputs.clean(np.zeros(2, np.int64)))
     if cost is None:
         return None
-    recipe = learner.inputs.recipe
-    cost = replace(cost, forward=recipe.average_views * (2 if recipe.average_flips else 1) * cost.forward)
+    cost = cost.seen_by(learner.inputs.recipe)
     done, code = plan.counts(num_events), plan.without_heldout().counts(num_events)
     evaluation = cost.forward * _num_evaluated(learner, done)
     return {"code": cost.of(code), "heldout": cost.of(done - code) + evaluation}
@@ -67,6 +105,15 @@ def flops_of(plan: Plan, learner: Learning, num_events: int | None = None) -> di
 def _num_evaluated(learner: Learning, counts: Counts) -> int:
     heldout = learner.data.heldout
     return len(heldout) if heldout is not None and counts.evaluates else 0
+
+
+def flops_per_second(learner: Learning, batch_size: int) -> float:
+    """How fast a learner trains, by a few steps: it is trained by them, use one that is made for this."""
+    size = min(max(batch_size, 2), MOST_MEASURED)
+    positions, labels = np.arange(size) % len(learner.data), torch.zeros(size, dtype=torch.int64, device=learner.device)
+    seconds = _seconds(lambda: learner.train_steps(positions[None], labels[None], 0), learner.device)
+    cost = cost_per_example(learner.model, learner.inputs.clean(positions[:2]))
+    return math.inf if cost is None else cost.train * size / seconds
 
 
 def _seconds(step: Callable[[], object], device: torch.device) -> float:
@@ -91,8 +138,15 @@ class ExampleCost:
 
     def of(self, counts: Counts) -> float:
         """FLOPs of everything counted: predictions, calibrations without logits at hand, training."""
-        evaluated = counts.predicted_examples + counts.recomputed_examples
-        return self.forward * evaluated + self.train * counts.trained_examples
+        return self.of_examples(counts.predicted_examples + counts.recomputed_examples, counts.trained_examples)
+
+    def of_examples(self, evaluated: int, trained: int) -> float:
+        """FLOPs of so many that are only looked at, and so many that are trained on."""
+        return self.forward * evaluated + self.train * trained
+
+    def seen_by(self, recipe: Recipe) -> "ExampleCost":
+        """The cost where predictions average over flips and views of an example."""
+        return replace(self, forward=recipe.average_views * (2 if recipe.average_flips else 1) * self.forward)
 
 
 def cost_per_example(model: nn.Module, inputs: Tensor) -> ExampleCost | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from prequential.errors import PreqError, require_count
 from prequential.events import Calibrate, Evaluate, Event, Indices, Predict, Reinit, ShrinkPerturb, Train
-from prequential.methods.method import PASSES, InBatches, cut_into_batches, num_batches
+from prequential.methods.method import PASSES, InBatches, Work, cut_into_batches, num_batches
 from prequential.rng import derive, permutation, uniforms
 from prequential.settings import setting
 
@@ -61,6 +61,12 @@ class InEpochs(InBatches):
                 return chain(make(), events_of(parts)), reached
             reached += num_events
         return iter(()), reached
+
+    def passes_work(self, num_examples: int, *, calibrated: bool) -> Work:
+        """At most how much epochs over so many examples are, a tenth of which may calibrate instead."""
+        num_steps = self.epochs * num_batches(num_examples, self.batch_size)
+        shown = num_steps * min(self.batch_size, num_examples) if calibrated else 0
+        return Work(num_steps * (1 + calibrated), shown, self.epochs * num_examples)
 
     def passes(self, seed: int, purpose: str, training: Indices, calibration: Indices) -> Iterator[Part]:
         """Epochs over `training`, with one step on the temperature per step where there is `calibration`."""
@@ -122,6 +128,14 @@ class Chunks(InEpochs):
         for split, next_split in pairwise(bounds):
             yield from self.stage(split, seed, is_first=split == splits[0])
             yield _predict(split, next_split)
+
+    def most_work(self, length: int) -> Work:
+        self.require_fits(length)
+        splits = self.splits(length)
+        stages = [self.passes_work(split, calibrated=self.calibrate) for split in splits]
+        num_predicts = sum(-(-(end - begin) // PREDICT_SIZE) for begin, end in pairwise([0, *splits, length]))
+        events, evaluated, trained = (sum(parts) for parts in zip(Work(0, 0, 0), *stages, strict=True))
+        return Work(num_predicts + len(stages) + events, length - min([*splits, length]) + evaluated, trained)
 
     def closing(self, length: int, seed: int) -> Iterator[Event]:
         yield from events_of(self.stage(length, seed, is_first=not self.splits(length)))
@@ -187,6 +201,10 @@ class FullDataset(InEpochs):
 
     epochs: int = setting(10, at_least=1, short="epochs", role=PASSES)
     """Passes over the data."""
+
+    def most_work(self, length: int) -> Work:
+        self.require_fits(length)
+        return self.passes_work(length, calibrated=False)
 
     def parts(self, length: int, seed: int) -> Iterator[Part]:
         self.require_fits(length)

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,6 +14,15 @@ from prequential.settings import check_settings, setting
 
 PASSES = "passes"
 """The role of the setting that says how often the past is gone through again, whatever a method calls it."""
+
+
+class Work(NamedTuple):
+    """How much a plan is, at most: its events, and the examples that the network is shown."""
+
+    events: int
+    evaluated: int
+    """Forward only: predictions, and calibrations without logits at hand."""
+    trained: int
 
 
 class Method(Protocol):
@@ -73,6 +82,10 @@ class MethodDefaults:
     @abstractmethod
     def events(self, length: int, seed: int) -> Iterator[Event]:
         """See `Method`."""
+
+    def most_work(self, length: int) -> Work | None:
+        """No plan of this length is more than that, by arithmetic alone: `events` is not asked. None: not known."""
+        return None
 
     def closing(self, length: int, seed: int) -> Iterator[Event]:
         yield Evaluate()

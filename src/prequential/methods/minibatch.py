@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from prequential.errors import PreqError
 from prequential.events import Calibrate, Event, Indices, Predict, Train
-from prequential.methods.method import PASSES, InBatches, cut_into_batches
+from prequential.methods.method import PASSES, InBatches, Work, cut_into_batches, num_batches
 from prequential.rng import derive, integers_below
 from prequential.settings import setting, with_setting
 
@@ -99,13 +99,7 @@ class MiniBatches(InBatches):
 
     def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
         """Blocks that have grown to the batch size are all alike, so whole time steps can be jumped over."""
-        num_events = num_waiting = 0
-        for begin, end in self.time_steps(length):
-            if end - begin == self.batch_size or end == length:
-                break
-            num_batches, num_waiting = divmod(num_waiting + (end - begin) * self._factor, self.batch_size)
-            num_extra = self._num_extra_steps(begin, end, length, num_batches)
-            num_events += 1 + self.calibrate + num_batches + num_extra
+        begin, num_events, num_waiting, _ = self._while_growing(length)
         per_step = 1 + self.calibrate + self._factor
         jumped = min((start - num_events) // per_step, (length - begin - 1) // self.batch_size)
         if jumped < 1:
@@ -116,6 +110,27 @@ class MiniBatches(InBatches):
         waiting = replayed[len(replayed) - num_waiting :]
         walk = self._walk(length, seed, before + self.batch_size, waiting, replay)
         return walk, num_events + jumped * per_step
+
+    def _while_growing(self, length: int) -> tuple[int, int, int, int]:
+        """Where blocks have grown to the batch size, or the last one begins; the events before that, what waits to be
+        trained on then, and the extra steps so far. Blocks grow by an eighth of what was seen, so they are few."""
+        num_events = num_waiting = num_extra = begin = 0
+        for begin, end in self.time_steps(length):
+            if end - begin == self.batch_size or end == length:
+                break
+            num_batches, num_waiting = divmod(num_waiting + (end - begin) * self._factor, self.batch_size)
+            more = self._num_extra_steps(begin, end, length, num_batches)
+            num_events += 1 + self.calibrate + num_batches + more
+            num_extra += more
+        return begin, num_events, num_waiting, num_extra
+
+    def most_work(self, length: int) -> Work:
+        self.require_fits(length)
+        begin, num_events, num_waiting, num_extra = self._while_growing(length)
+        num_steps = -(-(length - begin) // self.batch_size)
+        num_trains = num_batches(num_waiting + (length - begin) * self._factor, self.batch_size)
+        num_events += num_steps * (1 + self.calibrate) + num_trains
+        return Work(num_events, length, length * self._factor + num_extra * self.batch_size)
 
     @property
     def _factor(self) -> int:

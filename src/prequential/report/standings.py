@@ -18,10 +18,11 @@ from prequential.methods.rebuild import method_from_settings
 from prequential.plan import Plan
 from prequential.runs.leftovers import remove_leftovers
 from prequential.runs.live import DIED, Standing, read_standing, status_of
-from prequential.runs.record import OVER, RECORD_FILE, read_facts
+from prequential.runs.record import OVER, RECORD_FILE, read_facts, read_verified
 
 SPARK_WINDOWS = 8
 MOST_POSITIONS_COUNTED = 200_000
+MOST_EVENTS_COUNTED = 1_000_000
 """Longer plans are not counted for an estimate of the time left: it would take seconds."""
 BLOCK = 4096
 """Positions between two sums that are kept: memory does not grow with the nats themselves."""
@@ -103,6 +104,7 @@ class RunReader:
         self.path = path
         self.sums = Sums(path / "nats.npy")
         self._mark: tuple[int, int] | None = None
+        self._verified: tuple[int, int] | None = None
         self._facts: dict[str, Any] = {}
         self._over: Row | None = None
 
@@ -117,9 +119,13 @@ class RunReader:
             return self._over
         status = self._facts["status"]
         standing = None if status in OVER else read_standing(self.path)
+        if standing is not None and standing.position > self._facts["length"]:
+            standing = None
         status = status_of(self.path, status)
         if status not in OVER and self._read_facts():  # it ended meanwhile
             return self.read()
+        if status != "running":  # what is being written may be ahead of the record
+            self._require_whole()
         row = self._row(status, standing if status in ("running", DIED) else None)
         self._over = row if status in OVER else None
         remove_leftovers(self.path, status)
@@ -133,11 +139,15 @@ class RunReader:
         mark = (stat.st_mtime_ns, stat.st_ino)
         if mark == self._mark:
             return False
-        facts = read_facts(self.path)
-        if not isinstance(facts.get("seeds"), dict):
-            raise PreqError(f"{self.path / RECORD_FILE} is damaged: it lacks seeds")
-        self._facts, self._mark = facts, mark
+        self._facts, self._mark = read_facts(self.path), mark
         return True
+
+    def _require_whole(self) -> None:
+        """Refuse arrays that are not those of the record, once for each record."""
+        if self._verified != self._mark:
+            for name in ("nats", "labels", "predicted"):
+                read_verified(self.path, name, self._facts["arrays"][name])
+            self._verified = self._mark
 
     def _row(self, status: str, standing: Standing | None) -> Row:
         has_code, standing = bool(self._facts.get("prequential", True)), standing or self._recorded()
@@ -162,7 +172,7 @@ class RunReader:
 
     def _recorded(self) -> Standing:
         """Where the run stands by its record, which does not tell how much was trained."""
-        position, errors = int(self._facts["arrays"].get("nats", {}).get("length", 0)), 0
+        position, errors = self._facts["arrays"]["nats"]["length"], 0
         if position:
             labels, predicted = (read_array(self.path / f"{name}.npy", position) for name in ("labels", "predicted"))
             errors = int((labels != predicted).sum())
@@ -190,7 +200,12 @@ def _trained_in_all(settings: str, length: int, plan_seed: int, *, heldout: bool
         method = method_from_settings(json.loads(settings))
     except PreqError:
         return None
-    if isinstance(method, MiniBatches):  # as much for each label, but for a few extra steps in the beginning
-        return length * (method.replays_per_label + 1)
-    is_short = length <= MOST_POSITIONS_COUNTED
-    return Plan(method, length, plan_seed, heldout=heldout).counts().trained_examples if is_short else None
+    plan = Plan(method, length, plan_seed, heldout=heldout)
+    try:
+        work = plan.most_work()
+    except PreqError:  # a batch that is larger than the data
+        return None
+    if work is not None and isinstance(method, MiniBatches):
+        return work.trained
+    is_short = work is not None and length <= MOST_POSITIONS_COUNTED and work.events <= MOST_EVENTS_COUNTED
+    return plan.counts().trained_examples if is_short else None

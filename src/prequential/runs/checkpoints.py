@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
 from prequential.errors import PreqWarning
 from prequential.files import digest_of, read_array, write_atomically, writing
+from prequential.formats import CHECKPOINT, SAFETENSORS
 from prequential.learn.learning import Learning
 from prequential.learn.repeated import prediction_of_few, require_repeated
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
+from prequential.plain import MOST_BYTES, parsed, require_shape
 from prequential.runs.leftovers import NAME, clear_checkpoints
 from prequential.runs.recorder import Recorder
 
@@ -40,7 +41,9 @@ def reading() -> Iterator[None]:
     """Inside, whatever a file that is not what it should be leads to is damage."""
     try:
         yield
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+    except DamagedError:
+        raise
+    except Exception as error:  # a foreign file fails in many ways
         raise DamagedError(str(error)) from None
 
 
@@ -63,8 +66,10 @@ class Checkpoint:
             content = file.read_bytes()
             if digest_of(content) != file.stem.partition("-")[2]:
                 raise DamagedError("its content does not fit its name")
-            header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-            meta: dict[str, Any] = dict(json.loads(header["__metadata__"]["prequential"]))
+            header = json.loads(content[8 : 8 + min(int.from_bytes(content[:8], "little"), 4 * MOST_BYTES)])
+            require_shape(header, SAFETENSORS)
+            meta: dict[str, Any] = parsed(header["__metadata__"]["prequential"])
+            require_shape(meta, {})
             tensors = load(content)
             for key in sorted(tensors, key=lambda key: (key.rpartition(".")[0], int(key.rpartition(".")[2]))):
                 self._state.setdefault(key.rpartition(".")[0], []).append(tensors[key])
@@ -73,6 +78,10 @@ class Checkpoint:
         require_format(file_format, file)
         with reading():
             meta = meta if "members" in meta else _of_one_member(meta)
+            require_shape(meta, CHECKPOINT)
+            parts = meta["members"], meta["facts"], meta["contents"], meta["counters"]["members"]
+            if len({len(part) for part in parts}) > 1:
+                raise DamagedError("its parts are not about as many members")
             self.numbers = [names.index(name) for name in meta["members"] if name in names]
             self.facts = [in_names_of_now(facts, file_format) for facts in meta["facts"]]
             self.evaluate: bool | None = meta["evaluate"]

@@ -2,34 +2,29 @@
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prequential.coding.container import Container, checked
-from prequential.coding.labels import CHECKED_TOGETHER, Decoder, Encoder, block_checks
+from prequential.coding.labels import Decoder, Encoder, block_checks
 from prequential.coding.range_coder import MOST_CLASSES
-from prequential.data.blind import InputsOnly
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
 from prequential.learn.environment import arithmetic, require_threads, unlike
-from prequential.learn.execution import ENGINES, Execution
+from prequential.learn.estimate import require_flops
+from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
-from prequential.methods.rebuild import method_from_settings
-from prequential.models import ModelFactory, count_parameters, is_package_model, name_of
-from prequential.names_of_before import hint
-from prequential.presets import recipe_from_settings
+from prequential.models import ModelFactory
 from prequential.runs.loop import execute
 from prequential.runs.progress import Listener
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import LearnerFactory, Session, make_session
-from prequential.scaling import INTENSITY, Scale, parsed_scale
-from prequential.targets import Classes
+from prequential.runs.terms import execution_of, same_bits, terms_of
 
 
 def encode(
@@ -58,7 +53,7 @@ def encode(
         >>> bool((pq.decode(bits, data) == data.labels(np.arange(96)).numpy()).all())
         True
     """
-    shared = plan_seed, width, device, _same_bits(execution or Execution())
+    shared = plan_seed, width, device, same_bits(execution or Execution())
     session = make_session(make_model, data, method, [recipe], [seed], *shared, evaluate=False, learner=learner)
     return encode_and_score(session, threads, listeners)[0]
 
@@ -108,13 +103,6 @@ def _header(session: Session) -> dict[str, Any]:
     }
 
 
-def _same_bits(execution: Execution) -> Execution:
-    """Encoder and decoder must compute the same bits, so nothing may differ from one time to the next."""
-    if execution.compiled:
-        raise PreqError("compiled kernels may give other bits next time; a code needs the same: leave compiling out")
-    return replace(execution, compiled=False, deterministic=True)
-
-
 def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener]) -> Recorder:
     recorder, heard = Recorder(session.plan, capabilities(session.learner.data).target), [list(listeners)]
     execute(session.plan, session.learner, labels, recorder, lambda: recorder.report((), heard))
@@ -131,6 +119,7 @@ def decode(
     device: str | None = None,
     listeners: Iterable[Listener] = (),
     learner: LearnerFactory | None = None,
+    max_flops: float | None = None,
 ) -> NDArray[np.int64]:
     """The labels of a bitstream, in sequence order.
 
@@ -141,6 +130,7 @@ def decode(
         method: the class of the method, or `file.py:Class`, where it is not one of the package.
         device: where to decode, if not on the encoder's device.
         learner: the encoder's own learner, where it had one.
+        max_flops: a bitstream that takes more to decode is refused before anything is built.
 
     Raises:
         PreqError: if the file is damaged, the inputs or the model are not the encoder's, or the
@@ -148,15 +138,14 @@ def decode(
     """
     container = Container.from_bytes(content)
     header = checked(container.header)
-    if len(header["checks"]) != -(-header["length"] // CHECKED_TOGETHER):
-        raise PreqError(f"the bitstream's header is damaged: {len(header['checks'])} is not its number of checks")
-    blind, seeds = _inputs(header, data), header["seeds"]
-    model, execution = _model(header, make_model, blind), _execution(header, learner)
-    rebuilt, recipe = method_from_settings(header["method"], method), recipe_from_settings(header["recipe"])
-    shared = seeds["plan_seed"], header["model"]["width"], device or header["device"], execution
-    session = make_session(model, blind, rebuilt, [recipe], [seeds["seed"]], *shared, evaluate=False, learner=learner)
+    told = terms_of(header, data, make_model, method)
+    if max_flops is not None:
+        require_flops(told.expected(), max_flops)
+    shared = told.plan_seed, told.width, device or header["device"], execution_of(header, learner)
+    made = told.model, told.data, told.method, [told.recipe], [header["seeds"]["seed"]]
+    session = make_session(*made, *shared, evaluate=False, learner=learner)
     _require_same(header, session)
-    labels = Decoder(blind, session.learner.device, container.payload, header["checks"])
+    labels = Decoder(told.data, session.learner.device, container.payload, header["checks"])
     try:
         with session.at_work(session.learner, header["environment"]["threads"]):
             _walk(session, labels, listeners)
@@ -166,67 +155,6 @@ def decode(
     except PreqError as error:
         raise PreqError(f"{error}{unlike(header['environment'], session.learner)}") from None
     return decoded
-
-
-def _inputs(header: dict[str, Any], data: DataSequence) -> InputsOnly:
-    """What the encoder's network was shown, without labels; refused where the data is not what was encoded."""
-    target, told = capabilities(data).target, header["data"]
-    if header.get("target") is None:
-        target = Classes(header["num_classes"])
-    elif (here := {"target": None} | target.facts()) != {name: header.get(name) for name in here}:
-        raise PreqError(f"the bitstream is about targets {header['target']}, the data has {target.facts()}")
-    if len(data) != header["length"]:
-        raise PreqError(f"the bitstream is about {header['length']} labels, the data has {len(data)} inputs")
-    if data.digests()["inputs"] != told["inputs"]:
-        raise PreqError(
-            f"these are not the inputs that were encoded ('{told['name']}', order seed "
-            f"{header['seeds']['order_seed']}); give the same data in the same order"
-        )
-    trained_on, view = told.get("training_view"), capabilities(data).training_view
-    if trained_on != view:
-        raise PreqError(
-            f"the encoder trained on {trained_on or 'whole inputs'}, this data gives {view or 'whole inputs'}; "
-            "read it in the same way (--crop)"
-        )
-    return InputsOnly(data, target, _scale(header, capabilities(data).scale))
-
-
-def _scale(header: dict[str, Any], here: Scale | None) -> Scale:
-    """What the encoder's uint8 inputs were out of; files of before do not say it, and took all for images."""
-    scale = parsed_scale(header.get("scale") or INTENSITY)
-    if here is not None and parsed_scale(here) != scale:
-        raise PreqError(
-            f"the encoder's inputs had the scale {scale}, this data has {here}; read it with --scale {scale}"
-        )
-    return scale
-
-
-def _model(header: dict[str, Any], given: str | ModelFactory | None, data: InputsOnly) -> str | ModelFactory:
-    """The encoder's model: that of the package, or what was given. Parameters are counted before they take memory."""
-    name, width, num_parameters = (header["model"][part] for part in ("name", "width", "num_parameters"))
-    if given is not None:
-        if (other := name_of(given)) != name:
-            raise PreqError(f"the bitstream was made with the model '{name}', got '{other}'{hint(name, other)}")
-        return given
-    if not is_package_model(name):
-        raise PreqError(f"the model '{name}' is not one of the package; give it again (--model {name})")
-    count = count_parameters(name, data.input_shape, data.target.output_size, width=width)
-    if count != num_parameters:
-        has = f"'{name}' of width {width:g} has {count} parameters, not {num_parameters}"
-        raise PreqError(f"the bitstream's header is damaged: {has}")
-    return str(name)
-
-
-def _execution(header: dict[str, Any], learner: LearnerFactory | None) -> Execution:
-    """How the encoder computed."""
-    if learner is not None:
-        return _same_bits(Execution())  # a learner of one's own knows its own
-    made = {"engine": "eager", "precision": "fp32"} | header["environment"]
-    if made["engine"] not in ENGINES:
-        raise PreqError(
-            f"the bitstream was made by a learner of its own ('{made['engine']}'); give it again (learner=)"
-        )
-    return _same_bits(Execution(engine=made["engine"], precision=made["precision"]))
 
 
 def _require_same(header: dict[str, Any], session: Session) -> None:

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from prequential.formats import PROGRESS
+from prequential.plain import checksum_of, parsed, read_bytes, require_checksum, require_shape
 from prequential.runs.progress import Progress
 from prequential.runs.record import OVER, finite_or_none, read_facts
 
@@ -56,7 +58,9 @@ class ProgressFile:
         told = {name: getattr(progress, name) for name in ("position", "errors", "trained_examples", "seconds")}
         standing = Standing(**told, nats=finite_or_none(progress.nats), host=platform.node())
         with contextlib.suppress(OSError):
-            self._temporary.write_text(json.dumps(asdict(standing)) + "\n", encoding="utf-8")
+            content = asdict(standing)
+            content["checksum"] = checksum_of(content)
+            self._temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
             self._temporary.replace(self._path)
 
     def end(self, record: object) -> None:
@@ -69,12 +73,12 @@ class ProgressFile:
 def read_standing(directory: Path) -> Standing | None:
     """What `progress.json` says; None where there is none, or none that makes sense."""
     try:
-        content = json.loads((directory / PROGRESS_FILE).read_text(encoding="utf-8"))
-        kinds = {"position": int, "errors": int, "trained_examples": int, "seconds": float, "host": str}
-        nats = None if content["nats"] is None else float(content["nats"])
-        return Standing(**{name: kind(content[name]) for name, kind in kinds.items()}, nats=nats)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        content = parsed(read_bytes(directory / PROGRESS_FILE))
+        require_shape(content, PROGRESS)
+        require_checksum(content)
+    except ValueError:
         return None
+    return Standing(**{name: content[name] for name in PROGRESS})
 
 
 def is_locked(directory: Path) -> bool:

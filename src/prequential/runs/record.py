@@ -4,7 +4,6 @@ On disk a record is a directory of open formats: `record.json` and one .npy file
 its fingerprint in `record.json`. No torch.
 """
 
-import json
 import math
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
@@ -15,9 +14,11 @@ from numpy.typing import NDArray
 
 from prequential.errors import PreqError
 from prequential.files import bytes_of, digest_of, read_array, require_platform, write_array, write_atomically
+from prequential.formats import RECORD
 from prequential.methods import METHODS
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.notebook import record_html, spread, to_arrow, to_pandas
+from prequential.plain import ForeignError, MisfitError, read_bytes, require_shape, sealed, unsealed
 from prequential.runs.facts import Facts
 from prequential.terminal import printable
 
@@ -26,6 +27,8 @@ RECORD_FILE = "record.json"
 PER_POSITION = ("nats", "uncalibrated_nats", "labels", "predicted", "confidence")
 PER_PREDICTION = ("temperature_positions", "temperatures")
 ARRAYS = (*PER_POSITION, *PER_PREDICTION)
+KINDS = dict.fromkeys(("nats", "uncalibrated_nats", "confidence", "temperatures"), "f")
+"""The arrays that hold no whole numbers."""
 OVER = ("finished", "diverged", "pruned")
 """The statuses of a run that does not go on."""
 
@@ -151,10 +154,7 @@ def finite_or_none(value: float | None) -> float | None:
 def write_facts(path: Path, facts: dict[str, Any], arrays: dict[str, tuple[int, str]]) -> None:
     """Write `record.json`: the facts, and length and fingerprint of each array."""
     described = {name: {"length": length, "digest": digest} for name, (length, digest) in arrays.items()}
-    content = {"format": FORMAT, **facts, "arrays": described}
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    sealed = json.dumps({"checksum": digest_of(text.encode()), "record": content}, indent=1, ensure_ascii=False)
-    write_atomically(path / RECORD_FILE, sealed.encode() + b"\n")
+    write_atomically(path / RECORD_FILE, sealed({"format": FORMAT, **facts, "arrays": described}, "record"))
 
 
 def require_no_run(path: Path) -> None:
@@ -183,22 +183,16 @@ def require_writable(path: Path) -> Path:
 def read_facts(path: Path) -> dict[str, Any]:
     """What `record.json` says, its checksum verified, in the names of now."""
     file = path / RECORD_FILE
+    if not file.is_file():
+        raise PreqError(f"{path} holds no run: there is no {RECORD_FILE}")
     try:
-        sealed = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PreqError(f"{path} holds no run: {RECORD_FILE} cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError) as error:
+        content = unsealed(read_bytes(file), "record", lambda inside: require_format(inside.get("format"), file))
+        require_shape(content, RECORD)
+    except ForeignError:
+        raise PreqError(f"{file} is not a record") from None
+    except MisfitError as error:
         raise PreqError(f"{file} is damaged: {error}") from None
-    content = sealed.get("record") if isinstance(sealed, dict) else None
-    if not isinstance(content, dict) or "checksum" not in sealed:
-        raise PreqError(f"{file} is not a record")
-    require_format(content.get("format"), file)
-    text = json.dumps(content, indent=1, ensure_ascii=False)
-    if digest_of(text.encode(errors="replace")) != sealed["checksum"]:
-        raise PreqError(f"{file} is damaged: its checksum does not fit its content")
-    kinds = {"arrays": dict, "status": str, "length": int, "model": dict, "data": dict, "method": dict}
-    if not all(isinstance(content.get(name), kind) for name, kind in kinds.items()):
-        raise PreqError(f"{file} is damaged: it lacks {', '.join(kinds)}")
+    _require_lengths(file, content)
     return in_names_of_now(content, content["format"])
 
 
@@ -210,17 +204,30 @@ def load(directory: str | Path) -> Record:
     """
     path = Path(directory)
     content = read_facts(path)
-    arrays: dict[str, Any] = {name: _read_array(path, name, content["arrays"].get(name)) for name in ARRAYS}
+    arrays: dict[str, Any] = {name: read_verified(path, name, content["arrays"][name]) for name in ARRAYS}
     plain = [f for f in fields(Record) if f.name not in (*ARRAYS, "path")]
     if missing := [f.name for f in plain if f.name not in content and f.default is MISSING]:
         raise PreqError(f"{path / RECORD_FILE} is damaged: {', '.join(missing)} missing")
     return Record(**{f.name: content[f.name] for f in plain if f.name in content}, **arrays, path=path)
 
 
-def _read_array(path: Path, name: str, described: Any) -> NDArray[Any]:
-    if not isinstance(described, dict) or not isinstance(described.get("length"), int):
-        raise PreqError(f"{path / RECORD_FILE} is damaged: it says nothing of {name}")
+def _require_lengths(file: Path, content: dict[str, Any]) -> None:
+    """Refuse arrays that cannot belong together."""
+    if missing := [name for name in ARRAYS if name not in content["arrays"]]:
+        raise PreqError(f"{file} is damaged: it says nothing of {missing[0]}")
+    lengths = {name: content["arrays"][name]["length"] for name in ARRAYS}
+    coded, predictions = lengths["nats"], lengths["temperatures"]
+    whole = content["length"] if content["status"] == "finished" and content["prequential"] else coded
+    per_position, per_prediction = ({lengths[name] for name in names} for names in (PER_POSITION, PER_PREDICTION))
+    if per_position != {whole} or per_prediction != {predictions} or not predictions <= coded <= content["length"]:
+        raise PreqError(f"{file} is damaged: its arrays have {lengths}, of {content['length']:,} labels")
+
+
+def read_verified(path: Path, name: str, described: dict[str, Any]) -> NDArray[Any]:
+    """An array of the run in a directory, if it is the one that `record.json` describes."""
     values = read_array(path / f"{name}.npy", described["length"])
-    if digest_of(bytes_of(values)) != described.get("digest"):
+    if digest_of(bytes_of(values)) != described["digest"] or values.dtype.kind not in KINDS.get(name, "iu"):
         raise PreqError(f"{path / f'{name}.npy'} is damaged: its content does not fit {RECORD_FILE}")
+    if name == "nats" and np.isnan(values).any():
+        raise PreqError(f"{path / f'{name}.npy'} is damaged: it holds what is no number")
     return values

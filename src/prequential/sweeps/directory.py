@@ -11,8 +11,10 @@ from typing import Any, Self
 
 from prequential.errors import PreqError
 from prequential.files import digest_of, write_atomically
+from prequential.formats import SWEEP
 from prequential.measure.choosing import SWEEP_FILE, num_begun
 from prequential.names_of_before import FORMATS, differences, in_names_of_now, require_format
+from prequential.plain import MisfitError, checksum_of, parsed, read_bytes, require_checksum, require_shape
 from prequential.runs.record import OVER, read_facts
 from prequential.sweeps.address import STUDY_FILE, without_password
 
@@ -59,23 +61,25 @@ class SweepFile:
     def write(self, directory: Path) -> None:
         """Replace what the file holds."""
         content = {"format": FORMATS[-1], **asdict(self)}
+        content["checksum"] = checksum_of(content)
         write_atomically(directory / SWEEP_FILE, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
 
     @classmethod
     def read(cls, directory: Path) -> Self:
         """What the sweep in a directory is about."""
         file = directory / SWEEP_FILE
+        if not file.is_file():
+            raise PreqError(f"{directory} holds no sweep: there is no {SWEEP_FILE}")
         try:
-            content = {"begun": 0} | json.loads(file.read_text(encoding="utf-8"))
-            require_format(content["format"], file)
-            content["settings"] = in_names_of_now(dict(content["settings"]), content["format"])
-            return cls(**{name: content[name] for name in cls.__dataclass_fields__})
-        except OSError as error:
-            raise PreqError(f"{directory} holds no sweep: {SWEEP_FILE} cannot be read ({error.strerror})") from None
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, PreqError):
-                raise
+            content = parsed(read_bytes(file))
+            require_shape(content, {})
+            require_checksum(content)
+            require_format(content.get("format"), file)
+            require_shape(content, SWEEP)
+        except MisfitError as error:
             raise PreqError(f"{file} is damaged: {error}") from None
+        content["settings"] = in_names_of_now(content["settings"], content["format"])
+        return cls(**{name: content[name] for name in cls.__dataclass_fields__ if name in content})
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from prequential.errors import PreqError, require_number, unknown_name
 from prequential.files import read_array, write_atomically
+from prequential.formats import BEST
+from prequential.plain import parsed, read_bytes, require_shape
 from prequential.runs.progress import Listener, Progress, Pruned
 from prequential.sweeps.directory import trial_path
 
@@ -96,9 +98,10 @@ def note_best(directory: Path, number: int) -> None:
 
 
 def best_noted(directory: Path) -> int | None:
-    """The number that was noted last."""
-    with suppress(FileNotFoundError):
-        return int(json.loads((directory / "best.json").read_bytes())["number"])
+    """The number that was noted last; None where there is none, or none that makes sense."""
+    with suppress(ValueError):
+        require_shape(noted := parsed(read_bytes(directory / "best.json")), BEST)
+        return int(noted["number"])
     return None
 
 

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from prequential.errors import PreqWarning, in_one_line
 from prequential.files import digest_of
+from prequential.formats import TRACKED
+from prequential.plain import parsed, read_bytes, require_shape
 from prequential.runs.progress import Progress
 from prequential.runs.record import OVER, Record
 
@@ -100,16 +102,14 @@ class Tracker:
 
     def _remembered(self) -> tuple[int, str | None]:
         """The position up to which this run was logged, and the identity of the log."""
-        with suppress(KeyError, TypeError, ValueError):
-            state = self._states()[self._backend.name]
-            if state["run"] == self._run:
-                return int(state["position"]), state["identity"]
-        return 0, None
+        state = self._states().get(self._backend.name)
+        return (state["position"], state["identity"]) if state and state["run"] == self._run else (0, None)
 
     def _states(self) -> dict[str, Any]:
         """What is remembered of each tracker."""
-        with suppress(OSError, ValueError, TypeError):
-            return dict(json.loads((self._directory / STATE_FILE).read_text(encoding="utf-8")))
+        with suppress(ValueError):
+            require_shape(states := parsed(read_bytes(self._directory / STATE_FILE)), TRACKED)
+            return dict(states)
         return {}
 
     def _write_state(self) -> None:

@@ -1,5 +1,7 @@
 """NumPy archives: inputs and labels as arrays."""
 
+import math
+import re
 import zipfile
 from pathlib import Path
 from typing import IO, Any
@@ -10,26 +12,33 @@ from numpy.typing import NDArray
 from prequential.data.sequence import ArraySequence
 from prequential.data.sources.request import Request
 from prequential.data.sources.tables import Rows, table, with_numbers
-from prequential.errors import PreqError, unknown_name
-from prequential.files import reading
+from prequential.errors import PreqError, in_one_line, unknown_name
+from prequential.files import bytes_of, reading
 
 USUAL_ARRAYS = (
     *(("x_train", "y_train"), ("inputs", "labels"), ("images", "labels")),
     *(("x", "y"), ("X", "y"), ("data", "target")),
 )
 
+NPY_MAGIC = b"\x93NUMPY"
+ARRAY_HEADER = re.compile(
+    rb"\{'descr': (?:'(?P<type>[<>|=]?(?P<kind>[a-zA-Z?])[^']{0,40})'|(?P<fields>\[.*\])), "
+    rb"'fortran_order': (?P<order>True|False), 'shape': \((?P<shape>[\d, ]{0,200})\), ?\} *\n?"
+)
+MOST_HEADER = 1 << 16
+MOST_UNPACKED, MOST_FOLD = 1 << 28, 100
+"""Bytes up to which an array may be packed as tightly as it likes, and how tightly a larger one may be."""
+
 
 def npz(request: Request) -> ArraySequence:
     """Arrays of inputs and labels; those of x_test and y_test are held out. Images are recognised by shape and type."""
     path = request.path()
-    with reading(path), path.open("rb") as file, _opened(path, file) as arrays:
+    with reading(path), path.open("rb") as file:
+        arrays = Archive(path, file)
         names = [_array_names(path, arrays, request)]
         if names[0][0] == "x_train" and {"x_test", "y_test"} <= set(arrays.files):
             names.append(("x_test", "y_test"))
-        rows = [
-            Rows(_array(path, arrays, inputs), _array(path, arrays, labels), f"'{labels}' of {path}")
-            for inputs, labels in names
-        ]
+        rows = [Rows(arrays[inputs], arrays[labels], f"'{labels}' of {path}") for inputs, labels in names]
     train, heldout = rows[0], rows[1] if len(rows) > 1 else None
     (inputs, labels), *held = with_numbers(train, heldout)
     if inputs.ndim == 0 or len(inputs) != len(labels):
@@ -53,26 +62,74 @@ def _as_images(values: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(values.transpose(0, 3, 1, 2)) if values.dtype == np.uint8 and is_last else values
 
 
-def _opened(path: Path, file: IO[bytes]) -> Any:
-    try:
-        opened = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        reason = "it is empty" if not path.stat().st_size else str(error).splitlines()[0]
-        raise PreqError(f"{path} cannot be read as .npz: {reason}") from None
-    if not isinstance(opened, np.lib.npyio.NpzFile):
-        raise PreqError(f"{path} is a single array; npz: takes an archive with inputs and labels (np.savez)")
-    return opened
+class Archive:
+    """The arrays in an open .npz file; what each holds is matched and sized before memory is given to it.
+
+    Raises:
+        PreqError: for a file that is no archive of plain numbers, or holds one array twice.
+    """
+
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        self._path = path
+        try:
+            if file.read(6) == NPY_MAGIC:
+                raise PreqError(f"{path} is a single array; npz: takes an archive with inputs and labels (np.savez)")
+            self._zip = zipfile.ZipFile(file)
+            self._members = {info.filename.removesuffix(".npy"): info for info in self._zip.infolist()}
+            if len(self._members) < len(self._zip.infolist()):
+                raise PreqError(f"{path} holds two arrays of one name; save it again")
+            for info in self._members.values():  # a name is written twice, and damage to one is noticed here
+                self._zip.open(info).close()
+        except PreqError:
+            raise
+        except Exception as error:  # a foreign file fails in many ways
+            reason = in_one_line(error).partition(": ")[2] if path.stat().st_size else "it is empty"
+            raise PreqError(f"{path} cannot be read as .npz: {reason}") from None
+
+    @property
+    def files(self) -> list[str]:
+        """The names of the arrays."""
+        return list(self._members)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        info, what = self._members[name], f"{self._path}: array '{name}'"
+        if info.file_size > MOST_UNPACKED and info.file_size > MOST_FOLD * info.compress_size:
+            size = f"{info.compress_size / 2**20:,.1f} MiB that unpack to {info.file_size / 2**20:,.0f}"
+            raise PreqError(f"{what} has {size}; save it uncompressed (np.savez) if you trust it")
+        try:
+            with self._zip.open(info) as file:
+                dtype, shape, in_columns, start = _matched(file, what)
+                if start + math.prod(shape) * dtype.itemsize != info.file_size:
+                    raise PreqError(f"{what} is damaged: its header says {shape} of {dtype}, its size is another")
+                values = np.empty(math.prod(shape), dtype)
+                content = bytes_of(values)
+                while len(content):
+                    piece = file.read(min(len(content), 1 << 24))
+                    if not piece:
+                        raise PreqError(f"{what} is damaged: it ends too early")
+                    content[: len(piece)] = piece
+                    content = content[len(piece) :]
+        except PreqError:
+            raise
+        except Exception as error:
+            raise PreqError(f"{what} is damaged ({in_one_line(error)})") from None
+        ordered = values.reshape(shape, order="F" if in_columns else "C")
+        return ordered.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _array(path: Path, arrays: Any, name: str) -> NDArray[Any]:
-    try:
-        values: NDArray[Any] = arrays[name]
-    except ValueError as error:
-        reason = "it holds pickled objects, which are never loaded" if "pickle" in str(error) else str(error)
-        raise PreqError(f"{path}: array '{name}' cannot be read: {reason}; save plain numbers") from None
-    except (OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        raise PreqError(f"{path}: array '{name}' is damaged ({error})") from None
-    return values
+def _matched(file: IO[bytes], what: str) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
+    """The type, the shape, the order and the size of the header of an array; it is matched, never evaluated."""
+    start = file.read(8)
+    wide = 2 if start[6:7] == b"\x01" else 4
+    size = file.read(wide)
+    text = file.read(min(int.from_bytes(size, "little"), MOST_HEADER))
+    found = ARRAY_HEADER.fullmatch(text)
+    if not start.startswith(NPY_MAGIC) or found is None:
+        raise PreqError(f"{what} cannot be read: it is no array of plain numbers")
+    if found["kind"] in (b"O", b"V") or found["fields"]:
+        raise PreqError(f"{what} cannot be read: it holds pickled objects, which are never loaded; save plain numbers")
+    shape = tuple(int(size) for size in found["shape"].replace(b",", b" ").split())
+    return np.dtype(found["type"].decode()), shape, found["order"] == b"True", 8 + wide + len(text)
 
 
 def _array_names(path: Path, arrays: Any, request: Request) -> tuple[str, str]:

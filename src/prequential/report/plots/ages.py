@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prequential.errors import PreqError
 from prequential.events import Indices, Predict, Train
 from prequential.methods import Method
 from prequential.methods.minibatch import MiniBatches
@@ -24,6 +25,8 @@ NUM_PIECES = 32
 PIECE_STEPS = 256
 TOGETHER = 4096
 """Training steps that are counted at once."""
+MOST_LABELS, MOST_AT_ONCE, MOST_EXAMPLES = 1 << 26, 1 << 24, 1 << 30
+"""Of plans that are counted: labels, replays of one time step, and examples that epochs train on."""
 BINS_PER_DECADE = 8
 MOST_DOTS = 6_000
 
@@ -70,12 +73,18 @@ def count_ages(method: Method, length: int, seed: int) -> Ages:
         >>> int(ages.counts.sum()), ages.share
         (128, 1.0)
     """
+    plan = Plan(method, length, seed)
+    work, at_once = plan.most_work(), 1
+    if isinstance(method, MiniBatches):
+        at_once = method.batch_size * method.replays_per_label
+    if length > MOST_LABELS or at_once > MOST_AT_ONCE or (at_once == 1 and work and work.trained > MOST_EXAMPLES):
+        raise PreqError(f"a plan of {plan.method.name} over {length:,} labels replays more than can be counted here")
     edges = age_edges(length)
     if isinstance(method, MiniBatches):
         num_steps = length * (method.replays_per_label + 1) // method.batch_size
         if num_steps > MOST_STEPS:
             return _count_pieces(method, length, seed, edges)
-    return _tally(edges, first_left_out(trained_at(Plan(method, length, seed)), length))
+    return _tally(edges, first_left_out(trained_at(plan), length))
 
 
 def trained_at(plan: Plan) -> Iterator[Trained]:
@@ -123,7 +132,7 @@ def _tally(edges: NDArray[np.int64], replays: Iterator[tuple[Indices, Indices]],
 
 def _count_pieces(method: MiniBatches, length: int, seed: int, edges: NDArray[np.int64]) -> Ages:
     """Equally long pieces of the sequence, equally far apart, the last one at its end."""
-    size = PIECE_STEPS * method.batch_size
+    size = min(PIECE_STEPS * method.batch_size, length)
     starts = np.linspace(0, length - size, NUM_PIECES).astype(np.int64) // method.batch_size * method.batch_size
 
     def replays() -> Iterator[tuple[Indices, Indices]]:

@@ -1,0 +1,78 @@
+"""What each JSON file must look like that may come from a stranger, as shapes (see `prequential.plain`). No torch."""
+
+from typing import Any
+
+from prequential.plain import MOST_WHOLE, Real
+
+MOST_TRIALS = 1 << 18
+
+COUNT = range(1 << 62)
+SOME = range(1, 1 << 40)
+THREADS = range(1, 1025)
+SEED = range(-MOST_WHOLE, MOST_WHOLE)
+SCALAR = (None, bool, Real(), str)
+SETTING = (*SCALAR, list, dict)
+NAMED = {"name": str, "*": SETTING}
+SCALE = (None, range(1, 256), str)
+SEEDS = {"seed": SEED, "order_seed": (None, SEED), "plan_seed": SEED}
+DATA = {"name": str, "input_shape?": [COUNT], "inputs": str, "labels?": str, "heldout?": (None, {"*": str})}
+MODEL = {"name": str, "width?": Real(0), "num_parameters?": COUNT, "fingerprint?": str}
+IDENTITY: dict[str, Any] = {
+    **{"method": NAMED, "recipe": {"*": SETTING}, "model": MODEL, "data": DATA | {"labels": str}, "seeds": SEEDS},
+    **{"length": SOME, "num_classes": range(1 << 32), "target?": (None, dict), "scale?": SCALE},
+    "environment": {"device?": str, "threads?": THREADS, "engine?": str, "precision?": str, "*": SCALAR},
+}
+FIGURES = (None, {"loss": Real(), "error_rate": Real(), "*": Real()})
+STATUSES = frozenset(("finished", "diverged", "pruned", "stopped", "failed", "running"))
+
+RECORD = IDENTITY | {
+    **{"prequential": bool, "status": STATUSES, "heldout": FIGURES, "seconds": Real(0)},
+    **{"flops": (None, {"code": Real(0), "heldout": Real(0)}), "arrays": {"*": {"length": COUNT, "digest": str}}},
+    **{"conditioned_on?": str, "source?": (None, {"name": str, "*": SCALAR})},
+    **{"name?": (None, str), "method_title?": (None, str)},
+}
+"""`record.json` of a run."""
+PROGRESS = {
+    **{"position": COUNT, "errors": COUNT, "trained_examples": COUNT, "seconds": Real(0), "host": str},
+    "nats": (None, Real()),
+}
+"""`progress.json` of a run that goes on."""
+COUNTERS = dict.fromkeys(("num_events", "position", "num_predictions", "trained_examples"), COUNT)
+CHECKPOINT = {
+    **{"members": [str], "facts": [IDENTITY], "evaluate": (None, bool), "threads": THREADS},
+    "counters": {"seconds": Real(0), "members": [COUNTERS | {"heldout": FIGURES, "diverged": bool}]},
+    "contents": [{"*": [(COUNT, str)]}],
+}
+"""What a checkpoint says beside its tensors."""
+SAFETENSORS = {"__metadata__": {"prequential": str}, "*": {"dtype": str, "shape": [COUNT], "data_offsets": [COUNT]}}
+"""The header of a checkpoint."""
+BITSTREAM = IDENTITY | {
+    **{"data": DATA, "model": MODEL | {"width": Real(0), "num_parameters": range(1, 1 << 34)}},
+    **{"num_classes": range(2, (1 << 16) + 1), "num_events": SOME, "codelength_nats": Real(), "checks": [str]},
+    **{"plan": str, "fingerprint": str, "labels": str, "device": str},
+    "environment": IDENTITY["environment"] | {"threads": THREADS},
+}
+"""The header of a bitstream."""
+NUMBER_TYPES = frozenset(("|b1", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f2", "<f4", "<f8"))
+PREPARED = {
+    **{"name": str, "num_classes": range(1 << 32), "input_shape": [COUNT], "length": SOME, "order_seed": (None, SEED)},
+    **{"dtype": NUMBER_TYPES, "label_dtype": NUMBER_TYPES, "conditioned_on?": str, "given?": str},
+    **{"skipped?": COUNT, "scale?": SCALE},
+    **{"source?": (None, {"name": str, "*": SCALAR}), "shard_rows?": (None, SOME)},
+    **{"blocks": {"inputs": [str], "labels": [str]}, "digests": {"inputs": str, "labels": str, "*": str}},
+}
+"""`prepared.json` of prepared data."""
+PREPARING = {"identity": dict, "num_read": COUNT, "num_rows": COUNT, "skipped": COUNT, "blocks": PREPARED["blocks"]}
+"""What says how far preparing has come."""
+SWEEP = {
+    **{"mark": str, "study": str, "storage": (None, str), "trials": range(1, MOST_TRIALS), "begun?": COUNT},
+    "settings": {
+        **{"model": str, "data": {"name": str, "*": SETTING}, "method": NAMED, "recipe": {"*": SETTING}},
+        **{"width?": Real(0), "seed?": SEED, "sampler?": str, "prune?": (None, str), "space?": dict},
+    },
+}
+"""`sweep.json` of a sweep."""
+BEST = {"number": range(MOST_TRIALS)}
+"""`best.json` of a sweep."""
+TRACKED = {"*": {"run": str, "position": COUNT, "identity": (None, str)}}
+"""What is remembered of the trackers of a run."""

@@ -1,0 +1,149 @@
+"""What a bitstream says of how it was made: rebuilt, checked and costed before a network has memory."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from prequential.coding.container import Container, checked
+from prequential.coding.labels import CHECKED_TOGETHER
+from prequential.data.blind import InputsOnly
+from prequential.data.optional import capabilities
+from prequential.data.sequence import DataSequence
+from prequential.errors import PreqError
+from prequential.learn.environment import find_device, num_threads
+from prequential.learn.estimate import Expected, flops_per_second, most_flops, require_flops
+from prequential.learn.execution import ENGINES, Execution
+from prequential.learn.learner import Learner
+from prequential.learn.recipe import Recipe
+from prequential.methods import Method
+from prequential.methods.rebuild import method_from_settings
+from prequential.models import ModelFactory, count_parameters, is_package_model, name_of
+from prequential.names_of_before import hint
+from prequential.plan import Plan
+from prequential.presets import recipe_from_settings
+from prequential.runs.session import LearnerFactory
+from prequential.scaling import INTENSITY, Scale, parsed_scale
+from prequential.targets import Classes
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a bitstream says of how it was made, rebuilt and checked, before a network has memory."""
+
+    data: InputsOnly
+    model: str | ModelFactory
+    method: Method
+    recipe: Recipe
+    plan_seed: int
+    width: float
+
+    def expected(self) -> Expected:
+        """What decoding takes at most."""
+        plan = Plan(self.method, len(self.data), self.plan_seed)
+        return most_flops(self.model, self.data, plan, self.recipe, self.width)
+
+
+def terms_of(
+    header: dict[str, Any],
+    data: DataSequence,
+    make_model: str | ModelFactory | None,
+    method: str | type[Method] | None,
+) -> Terms:
+    """What a checked header says, for this data; model and method where they are the user's own."""
+    if len(header["checks"]) != -(-header["length"] // CHECKED_TOGETHER):
+        raise PreqError(f"the bitstream's header is damaged: {len(header['checks'])} is not its number of checks")
+    blind = _inputs(header, data)
+    rebuilt, recipe = method_from_settings(header["method"], method), recipe_from_settings(header["recipe"])
+    model, width = _model(header, make_model, blind), float(header["model"]["width"])
+    return Terms(blind, model, rebuilt, recipe, header["seeds"]["plan_seed"], width)
+
+
+def expect(
+    content: bytes,
+    data: DataSequence,
+    make_model: str | ModelFactory | None = None,
+    *,
+    method: str | type[Method] | None = None,
+    device: str | None = None,
+    max_flops: float | None = None,
+) -> tuple[Expected, float | None]:
+    """What `decode` with these arguments takes at most, and about how many seconds, by a few steps that are measured;
+    None where that is not known. No event of the plan is made.
+    """
+    header = checked(Container.from_bytes(content).header)
+    told = terms_of(header, data, make_model, method)
+    expected = told.expected()
+    require_flops(expected, max_flops)
+    if expected.flops is None:
+        return expected, None
+    place = find_device(device or header["device"])
+    learner = Learner(told.model, told.data, told.recipe, seed=0, width=told.width, device=place)
+    with num_threads(header["environment"]["threads"]):
+        return expected, expected.flops / flops_per_second(learner, getattr(told.method, "batch_size", 32))
+
+
+def _inputs(header: dict[str, Any], data: DataSequence) -> InputsOnly:
+    """What the encoder's network was shown, without labels; refused where the data is not what was encoded."""
+    target, told = capabilities(data).target, header["data"]
+    if header.get("target") is None:
+        target = Classes(header["num_classes"])
+    elif (here := {"target": None} | target.facts()) != {name: header.get(name) for name in here}:
+        raise PreqError(f"the bitstream is about targets {header['target']}, the data has {target.facts()}")
+    if len(data) != header["length"]:
+        raise PreqError(f"the bitstream is about {header['length']} labels, the data has {len(data)} inputs")
+    if data.digests()["inputs"] != told["inputs"]:
+        raise PreqError(
+            f"these are not the inputs that were encoded ('{told['name']}', order seed "
+            f"{header['seeds']['order_seed']}); give the same data in the same order"
+        )
+    trained_on, view = told.get("training_view"), capabilities(data).training_view
+    if trained_on != view:
+        raise PreqError(
+            f"the encoder trained on {trained_on or 'whole inputs'}, this data gives {view or 'whole inputs'}; "
+            "read it in the same way (--crop)"
+        )
+    return InputsOnly(data, target, _scale(header, capabilities(data).scale))
+
+
+def _scale(header: dict[str, Any], here: Scale | None) -> Scale:
+    """What the encoder's uint8 inputs were out of; files of before do not say it, and took all for images."""
+    scale = parsed_scale(header.get("scale") or INTENSITY)
+    if here is not None and parsed_scale(here) != scale:
+        raise PreqError(
+            f"the encoder's inputs had the scale {scale}, this data has {here}; read it with --scale {scale}"
+        )
+    return scale
+
+
+def _model(header: dict[str, Any], given: str | ModelFactory | None, data: InputsOnly) -> str | ModelFactory:
+    """The encoder's model: that of the package, or what was given. Parameters are counted before they take memory."""
+    name, width, num_parameters = (header["model"][part] for part in ("name", "width", "num_parameters"))
+    if given is not None:
+        if (other := name_of(given)) != name:
+            raise PreqError(f"the bitstream was made with the model '{name}', got '{other}'{hint(name, other)}")
+        return given
+    if not is_package_model(name):
+        raise PreqError(f"the model '{name}' is not one of the package; give it again (--model {name})")
+    count = count_parameters(name, data.input_shape, data.target.output_size, width=width)
+    if count != num_parameters:
+        has = f"'{name}' of width {width:g} has {count} parameters, not {num_parameters}"
+        raise PreqError(f"the bitstream's header is damaged: {has}")
+    return str(name)
+
+
+def execution_of(header: dict[str, Any], learner: LearnerFactory | None) -> Execution:
+    """How the encoder computed."""
+    if learner is not None:
+        return same_bits(Execution())  # a learner of one's own knows its own
+    made = {"engine": "eager", "precision": "fp32"} | header["environment"]
+    if made["engine"] not in ENGINES:
+        raise PreqError(
+            f"the bitstream was made by a learner of its own ('{made['engine']}'); give it again (learner=)"
+        )
+    return same_bits(Execution(engine=made["engine"], precision=made["precision"]))
+
+
+def same_bits(execution: Execution) -> Execution:
+    """Encoder and decoder must compute the same bits, so nothing may differ from one time to the next."""
+    if execution.compiled:
+        raise PreqError("compiled kernels may give other bits next time; a code needs the same: leave compiling out")
+    return replace(execution, compiled=False, deterministic=True)
