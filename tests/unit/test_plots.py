@@ -17,7 +17,7 @@ from prequential.report.picture import COLOURS, DASHES
 from prequential.report.plots import KINDS
 from prequential.report.plots.lines import find_reference
 from prequential.report.runs import Needs, RunSet
-from prequential.runs.record import PER_POSITION
+from prequential.runs.record import PER_POSITION, PER_PREDICTION
 
 from ..conftest import blobs
 from .test_imports import BLOCK_TORCH
@@ -181,7 +181,9 @@ def test_errors_are_told_in_percent_with_bands_and_windows(runs: Path, tmp_path:
 
 def cut(record: Record, length: int) -> Record:
     """The record of a run that stopped after so many labels."""
+    num_predictions = int((record.temperature_positions < length).sum())
     arrays = {name: getattr(record, name)[:length] for name in PER_POSITION}
+    arrays |= {name: getattr(record, name)[:num_predictions] for name in PER_PREDICTION}
     return replace(record, path=None, **arrays)
 
 
