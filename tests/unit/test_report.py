@@ -19,6 +19,7 @@ from prequential.errors import PreqError
 from prequential.report.comparison import compare
 from prequential.report.page import page_of, write_report
 from prequential.report.page.build import SCRIPTS
+from prequential.runs.record import ARRAYS
 
 from ..synthetic import synthetic_record
 from .test_imports import BLOCK_TORCH, SOURCE
@@ -255,7 +256,7 @@ def test_mistakes_get_one_line_and_leave_nothing(
     record.save("GONE")
     Path("GONE/labels.npy").unlink()
     replace(record, data=record.data | {"labels": "4" * 32}).save("OTHER")
-    arrays = {name: getattr(record, name)[:100] for name in ("nats", "labels", "predicted")}
+    arrays = {name: getattr(record, name)[:100] for name in ARRAYS}
     replace(record, status="stopped", **arrays).save("STOPPED")
     before = sorted(Path().rglob("*"))
     assert cli.main(["report", *(str(folder) if word == "RUNS" else word for word in arguments.split())]) == 2
@@ -268,7 +269,7 @@ def test_mistakes_get_one_line_and_leave_nothing(
 
 def test_unfinished_runs_are_shown_as_far_as_all_go(folder: Path, tmp_path: Path, capsys: Captured) -> None:
     record = synthetic_record(2, 900)
-    arrays = {name: getattr(record, name)[:100] for name in ("nats", "labels", "predicted")}
+    arrays = {name: getattr(record, name)[:100] for name in ARRAYS}
     replace(record, status="stopped", **arrays).save(tmp_path / "stopped")
     page = tmp_path / "r.html"
     assert cli.main(["report", str(folder), str(tmp_path / "stopped"), "--prefix", "-o", str(page)]) == 0
@@ -279,7 +280,7 @@ def test_unfinished_runs_are_shown_as_far_as_all_go(folder: Path, tmp_path: Path
 
 def test_unfinished_runs_of_a_sweep_are_left_out_and_named(tmp_path: Path, capsys: Captured) -> None:
     record = synthetic_record(2, 900)
-    arrays = {name: getattr(record, name)[:100] for name in ("nats", "labels", "predicted")}
+    arrays = {name: getattr(record, name)[:100] for name in ARRAYS}
     for number in range(2):
         synthetic_record(number, 900).save(tmp_path / "sweep" / f"{number}")
         replace(record, status="pruned", **arrays).save(tmp_path / "sweep" / f"pruned-{number}")
