@@ -251,8 +251,7 @@ def prepared_case(folder: Path, chance: random.Random, flops: str) -> Case:
     return Case(file, damaged(content, chance), command, is_edited=False)
 
 
-PREPARED_ARRAYS: list[str] = []
-"""Of prepared data: labels.npy, inputs.npy and heldout/labels.npy, once their content is checked against the index."""
+PREPARED_ARRAYS = ["labels.npy", "inputs.npy", "heldout/labels.npy"]
 FLAGS = ["--width", "0.02", "--streams", "1", "--batch-size", "8", "--threads", "1", "--seed", "0", "--json"]
 
 

@@ -67,7 +67,7 @@ PREPARING = {"identity": dict, "num_read": COUNT, "num_rows": COUNT, "skipped": 
 SWEEP = {
     **{"mark": str, "study": str, "storage": (None, str), "trials": range(1, MOST_TRIALS), "begun?": COUNT},
     "settings": {
-        **{"model": str, "data": {"name": str, "*": SETTING}, "method": NAMED, "recipe": {"*": SETTING}},
+        **{"model": str, "data": {"name": str, "*": SETTING}, "method": NAMED, "recipe?": {"*": SETTING}},
         **{"width?": Real(0), "seed?": SEED, "sampler?": str, "prune?": (None, str), "space?": dict},
     },
 }

@@ -94,11 +94,13 @@ def test_what_waits_is_not_charged(tmp_path: Path, capsys: Captured) -> None:
     assert summary.counts["waiting"] == 5 - summary.num_begun > 0
     assert_all_charge(tmp_path / "s", summary.num_begun, capsys)
     file = tmp_path / "s/sweep.json"
+    whole = file.read_text()
     damages: list[dict[str, Any]] = [{}, {"begun": "many"}, {"begun": True}, {"begun": [[]]}, {"begun": -1}]
     for damage in damages:  # the directories still tell
-        content = {name: value for name, value in json.loads(file.read_text()).items() if name != "begun"}
+        content = {name: value for name, value in json.loads(whole).items() if name != "begun"}
         file.write_text(json.dumps(content | damage))
         assert num_begun(tmp_path / "s") == summary.num_begun
+    file.write_text(whole)
     do(tmp_path / "s", resume=True)
     assert_all_charge(tmp_path / "s", 5, capsys)
 

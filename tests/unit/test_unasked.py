@@ -143,9 +143,6 @@ def test_devices_and_pipes_are_not_opened(table: Path, tmp_path: Path, capsys: C
         {"name": "mnist", "order": "given"},
         {"name": "mnist", "unasked": False},
         {"name": "csv:\0"},
-        {"name": 3},
-        {"label": "class"},
-        {"name": "csv:t.csv", "label": ["a"]},
     ],
 )
 def test_sources_that_no_run_of_ours_has(source: dict[str, Any], table: Path, tmp_path: Path, capsys: Captured) -> None:
@@ -154,6 +151,14 @@ def test_sources_that_no_run_of_ours_has(source: dict[str, Any], table: Path, tm
     assert "as its data, which is not used: " in capsys.readouterr().err
     assert main(["verify", run, "--data", "rgb-mnist"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("source", [{"name": 3}, {"label": "class"}, {"name": "csv:t.csv", "label": ["a"]}])
+def test_sources_that_no_record_can_have(source: dict[str, Any], table: Path, tmp_path: Path, capsys: Captured) -> None:
+    run = renamed(table, tmp_path / "run", source)
+    for named in ([], ["--data", "rgb-mnist"]):
+        assert main(["verify", run, *named]) == 2
+        assert "record.json is damaged: source." in capsys.readouterr().err
 
 
 def test_data_that_has_moved_is_named_again(table: Path, tmp_path: Path, capsys: Captured) -> None:

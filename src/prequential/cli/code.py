@@ -1,6 +1,7 @@
 """`preq encode` and `preq decode`: a length that is the size of a file."""
 
 import io
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -102,7 +103,8 @@ def main_decode(flags: Decode) -> None:
     data = _inputs(flags, header)
     own: dict[str, Any] = {"method": flags.method, "device": flags.device}
     expected, seconds = expect(content, data, flags.model, **own, max_flops=require_most(flags.max_flops))
-    print(f"{len(data):,} labels in {len(content):,} bytes; {described(expected, seconds)}", flush=True)
+    tell(f"{len(data):,} labels in {len(content):,} bytes; {described(expected, seconds)}")
+    sys.stdout.flush()
     with ProgressBar(method_from_settings(header["method"], flags.method), len(data), plan_seed=0) as bar:
         labels = decode(content, data, flags.model, **own, listeners=[bar])
     if flags.original_order:

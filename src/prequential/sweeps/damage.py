@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from prequential.errors import PreqError, in_one_line
+from prequential.sweeps.address import STUDY_FILE
 
 
 @contextmanager
@@ -29,6 +30,8 @@ def undamaged(file: Path | None) -> Iterator[None]:
 def _damaged(file: Path, reason: str) -> PreqError:
     reason = "".join(letter if letter.isprintable() else "?" for letter in reason)  # it may name what is garbled
     todo = "remove it and resume the sweep (--resume), which finds the trials that have run"
+    if file.name != STUDY_FILE:  # somebody named it, and it may be anything
+        todo = "name the study's own file (--storage)"
     return PreqError(f"the study {file} is damaged ({reason}); {todo}")
 
 
