@@ -50,6 +50,8 @@ class Index:
     """Examples that could not be read and were left out."""
     shard_rows: int | None = None
     """Format 1: the rows of each file of inputs but the last."""
+    class_names: list[str] | None = None
+    """What the classes are called, where that was known."""
 
     @property
     def input_files(self) -> list[tuple[str, int]]:
@@ -134,6 +136,10 @@ class MappedSequence(LoadedSequence):
     order_seed = _of_index("order_seed")
     conditioned_on = _of_index("conditioned_on")
     input_shape = _of_index("input_shape")
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        return None if self.index.class_names is None else tuple(self.index.class_names)
 
     def __len__(self) -> int:
         return self.length

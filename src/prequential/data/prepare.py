@@ -14,6 +14,7 @@ from prequential.data.digest import BLOCK_ROWS, BYTES_AT_ONCE, RunningDigest, di
 from prequential.data.mapped import FORMAT, INDEX_FILE, Index, MappedSequence, open_prepared, sealed, unsealed
 from prequential.data.optional import capabilities, is_sequence
 from prequential.data.sequence import DataSequence
+from prequential.data.told import names_for_files
 from prequential.errors import PreqError
 from prequential.files import ArrayFile, sync_directory, write_atomically, writing
 from prequential.lock import DirectoryLock
@@ -92,13 +93,14 @@ def _index_for(data: DataSequence) -> Index:
         order_seed=data.order_seed,
         conditioned_on=more.conditioned_on,
         source=more.source,
+        class_names=names_for_files(more.class_names),
         given=digest_of_rows(len(data), lambda p: data.labels(p).numpy(), data.num_classes, more.listing),
     )
 
 
 def _identity(index: Index) -> dict[str, Any]:
     """What work that is gone on with must share with how it began."""
-    own = ("blocks", "digests", "skipped", "shard_rows")
+    own = ("blocks", "digests", "skipped", "shard_rows", "class_names")
     facts = {name: value for name, value in asdict(index).items() if name not in own}
     source = None if index.source is None else {k: v for k, v in index.source.items() if k not in HOW_NOT_WHAT}
     return facts | {"input_shape": list(index.input_shape), "source": source}

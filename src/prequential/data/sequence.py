@@ -115,6 +115,10 @@ class ReorderableSequence(LoadedSequence):
     def source_rows(self) -> torch.Tensor:
         return self.order
 
+    @property
+    def num_rows(self) -> int:
+        return len(self.stored_labels)
+
     def rows(self, positions: NDArray[np.int64]) -> torch.Tensor:
         """The stored rows at these positions."""
         return self.order.index_select(0, torch.from_numpy(positions))
@@ -188,6 +192,7 @@ class ArraySequence(ReorderableSequence):
     conditioned_on: str = INPUTS_SO_FAR
     examples: torch.Tensor | None = None
     """What identifies each row beyond its inputs: sequences that show different parts of the same examples share it."""
+    class_names: tuple[str, ...] | None = None
 
     @property
     def input_shape(self) -> tuple[int, ...]:

@@ -11,6 +11,8 @@ from prequential.names_of_before import differences as differing
 
 IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes", "target")
 """What a resumed run must share with the one it goes on with."""
+TOLD = ("class_names", "rows")
+"""What `data` may say besides: no part of what a run is, and missing in records of before."""
 OF_SOME = ("target", "name", "method_title")
 """What records say only where there is something to say."""
 VERSIONS = ("prequential", "torch", "numpy", "device_name", "cpu_capability")
@@ -53,7 +55,18 @@ class Facts:
 def differences(facts: Facts, earlier: Mapping[str, Any]) -> list[str]:
     """What keeps a run from going on with an earlier one."""
     before = EAGER | earlier.get("environment", {})
-    return _changed(IDENTITY, earlier, vars(facts)) + _changed(("device", *EAGER), before, facts.environment)
+    then, now = ({**each, "data": without_told(each.get("data") or {})} for each in (earlier, vars(facts)))
+    return _changed(IDENTITY, then, now) + _changed(("device", *EAGER), before, facts.environment)
+
+
+def without_told(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells data from other data, without what is only told of it.
+
+    Example:
+        >>> without_told({"labels": "5f", "class_names": ["cat", "dog"]})
+        {'labels': '5f'}
+    """
+    return {name: value for name, value in data.items() if name not in TOLD}
 
 
 def _changed(names: Iterable[str], then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

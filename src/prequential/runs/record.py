@@ -18,6 +18,7 @@ from prequential.files import bytes_of, digest_of, read_array, write_array, writ
 from prequential.methods import METHODS
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.notebook import record_html, spread, to_arrow, to_pandas
+from prequential.runs.costs import LabelCosts
 from prequential.runs.facts import Facts
 
 FORMAT = FORMATS[-1]
@@ -30,7 +31,7 @@ OVER = ("finished", "diverged", "pruned")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Record(Facts):
+class Record(Facts, LabelCosts):
     """The result of a run.
 
     Arrays have one entry per position: 8 + 4 + 4 bytes of floats and two whole numbers as small as
