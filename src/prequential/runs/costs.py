@@ -154,12 +154,14 @@ class LabelCosts:
         """Which classes were taken for which, the most frequent first (None: all that occur)."""
         self._require_classes()
         wrong = np.flatnonzero(self.labels != self.predicted)
-        both = np.stack([self.labels[wrong], self.predicted[wrong]], 1).astype(np.int64)
-        pairs, places, counts = np.unique(both, axis=0, return_inverse=True, return_counts=True)
+        labels, predicted = (each[wrong].astype(np.int64) for each in (self.labels, self.predicted))
+        base = int(predicted.max()) + 1 if len(wrong) else 1
+        pairs, places, counts = np.unique(labels * base + predicted, return_inverse=True, return_counts=True)
         nats = np.bincount(places, self.nats[wrong], len(pairs))
+        found = ((n, *divmod(int(pairs[n]), base)) for n in np.argsort(-counts, kind="stable")[:k].tolist())
         return [
-            Confusion(label=int(pairs[n, 0]), predicted=int(pairs[n, 1]), count=int(counts[n]), nats=float(nats[n]))
-            for n in np.argsort(-counts, kind="stable")[:k].tolist()
+            Confusion(label=label, predicted=predicted, count=int(counts[n]), nats=float(nats[n]))
+            for n, label, predicted in found
         ]
 
     def source_rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64] | None:
