@@ -219,3 +219,13 @@ def test_scikit_learns_breast_cancer() -> None:
     record = pq.run("mlp1", data, QUICK, seed=0)
     assert [each.name for each in record.by_class()] == ["benign", "malignant"]
     assert record.codelength < 0.3 * 569 * np.log(2)
+
+
+def test_numbers_that_are_renumbered_keep_their_names(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,label\n" + "".join(f"{n},{(7, 3)[n % 2]}\n" for n in range(8)))
+    data = pq.load_data(f"csv:{tmp_path / 'a.csv'}")
+    assert data.class_names == ("3", "7")
+    assert pq.load_data(hub(tmp_path / "n", lambda d: d.Dataset.from_csv(str(tmp_path / "a.csv")))).class_names == (
+        "3",
+        "7",
+    )

@@ -47,6 +47,8 @@ class Labels(ExampleFlags, JsonFlag):
     """The directory of a run; one that still goes tells what its last checkpoint knows."""
     top: int = TOP
     """Labels, classes and confusions to print."""
+    start: int = 0
+    """Only labels from this position on: early ones are expensive because little was learned yet."""
     csv: PathText = None
     """Write the labels into this file, a row each."""
 
@@ -56,7 +58,7 @@ def main_labels(flags: Labels) -> None:
     require_count("--top", flags.top)
     record = load(flags.run)
     require_labels(record)
-    expenses = Expenses.of(record, flags.top, flags.examples())
+    expenses = Expenses.of(record, flags.top, flags.examples(), flags.start)
     written = None if flags.csv is None else write_csv(flags.csv, values_of(expenses.columns(), expenses.worst))
     flags.result(partial(expenses.as_json, flags.top), partial(_print, expenses, flags.top))
     if written is not None:

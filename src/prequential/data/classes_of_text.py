@@ -52,6 +52,19 @@ def names_of(texts: Iterable[str], what: str = "labels") -> tuple[str, ...]:
     return names
 
 
+def names_of_values(labels: NDArray[Any]) -> tuple[str, ...] | None:
+    """Whole numbers as names of the classes that they become in their order; None where they are 0, 1, 2, … already.
+
+    Example:
+        >>> names_of_values(np.array([7.0, 2.0, 7.0])), names_of_values(np.array([1, 0]))
+        (('2', '7'), None)
+    """
+    known = np.unique(labels)
+    if known.dtype.kind == "b":
+        return tuple(map(str, known.tolist()))
+    return None if np.array_equal(known, np.arange(len(known))) else tuple(str(int(value)) for value in known)
+
+
 def checked_names(names: Sequence[str], num_classes: int | None) -> tuple[str, ...]:
     """Names of classes as they are given: different texts, as many as there are classes."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):

@@ -42,7 +42,7 @@ class ShownExample:
 
 @dataclass(frozen=True)
 class ShownExamples:
-    """The examples of runs on some data, for reports: `pq.write_report(runs, "a.html", examples=ShownExamples(data))`.
+    """The examples of runs on some data: `pq.write_report(runs, "a.html", examples=pq.ShownExamples(data))`.
 
     Example:
         >>> import prequential as pq

@@ -46,14 +46,16 @@ class Expenses:
     confusions: list[Confusion]
     """The most frequent first, all of them."""
     examples: Mapping[int, Example] = field(default_factory=dict)
+    start: int = 0
+    """The first position that the worst were looked for from."""
 
     @classmethod
-    def of(cls, record: Record, top: int = TOP, examples: Examples | None = None) -> "Expenses":
-        """Of a run; its examples are asked for where somebody has them."""
-        worst, is_class = record.worst(top), record.target is None
+    def of(cls, record: Record, top: int = TOP, examples: Examples | None = None, start: int = 0) -> "Expenses":
+        """Of a run; the worst are those from `start` on, and are shown where somebody has the examples."""
+        worst, is_class = record.worst(top, start), record.target is None
         shown = {} if examples is None else examples(record, [each.position for each in worst])
         classes, confusions = (record.by_class(), record.confusions()) if is_class else ([], [])
-        return cls(record, worst, classes, confusions, shown)
+        return cls(record, worst, classes, confusions, shown, start)
 
     def called(self, label: int | None) -> str:
         """A class as tables show it."""
@@ -64,7 +66,8 @@ class Expenses:
         """What the most expensive labels cost together."""
         length, share = len(self.record.nats), share_of(self.worst)
         which = f"The {len(self.worst)} most expensive" if len(self.worst) > 1 else "The most expensive"
-        part = f"{which} of {counted(length, 'label')} ({percentage(len(self.worst) / length, 1)} of them)"
+        since = f" from position {self.start:,} on" if self.start else ""
+        part = f"{which} of {counted(length, 'label')}{since}"
         nats = number(sum(each.nats for each in self.worst))
         cost = f"{'cost' if len(self.worst) > 1 else 'costs'} {nats} nats"
         return f"{part} {cost}" + (f": {percentage(share, 1)} of the codelength." if share is not None else ".")

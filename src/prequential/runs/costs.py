@@ -96,8 +96,10 @@ class LabelCosts:
         names = self.class_names
         return names[label] if names is not None and 0 <= label < len(names) else None
 
-    def worst(self, k: int = 10) -> list[CostlyLabel]:
-        """The most expensive labels, the worst first; of equal ones the earlier.
+    def worst(self, k: int = 10, start: int = 0) -> list[CostlyLabel]:
+        """The most expensive labels from a position on, the worst first; of equal ones the earlier.
+
+        Early labels are expensive because little was learned yet; later ones tell more of themselves.
 
         Example:
             >>> import prequential as pq
@@ -110,8 +112,9 @@ class LabelCosts:
             True
         """
         require_count("k", k)
+        require_count("start", start, at_least=0, at_most=max(len(self.nats) - 1, 0))
         self._require_costs()
-        positions = most_expensive(self.nats, k)
+        positions = start + most_expensive(self.nats[start:], k)
         rows, total = self.source_rows(positions), float(self.nats.sum())
         return [
             CostlyLabel(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.data.classes_of_text import names_of, numbered_texts, texts_of
+from prequential.data.classes_of_text import names_of, names_of_values, numbered_texts, texts_of
 from prequential.data.sequence import ArraySequence
 from prequential.data.sources.archives import as_images
 from prequential.data.sources.request import Request
@@ -37,6 +37,7 @@ def vectors(request: Request, name: str, label: str, train: Any, heldout: Any | 
         data = _as_they_are(request, name, rows, held)
     else:
         data = table(request, name, rows, held)
+    names = names or names_of_values(labels)
     held_data = data.heldout if data.heldout is None else replace(data.heldout, class_names=names)
     return replace(data, class_names=names, heldout=held_data)
 

@@ -27,7 +27,7 @@ def write_report(runs: Sources, path: str | Path, *, prefix: bool = False, examp
         path: the page, a file that ends in .html. What is there is replaced.
         prefix: compare only the labels that every run has coded, and take unfinished runs too.
         examples: shows the examples whose labels were expensive, with pictures where they are images:
-            `prequential.data.shown.ShownExamples(data)`.
+            `pq.ShownExamples(data)`.
 
     Raises:
         PreqError: if runs cannot be read or compared, or the page cannot be written.
