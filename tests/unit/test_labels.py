@@ -144,7 +144,7 @@ def test_preq_labels_tells_files_and_classes(archive: Path, capsys: Captured, tm
     assert [each["position"] for each in told["worst"]] == [each.position for each in record.worst(3)]
     assert sum(each["nats"] for each in told["classes"]) == pytest.approx(record.codelength)
     for each in told["worst"]:
-        assert Path(each["example"]).parent.name == told["class_names"][each["label"]]
+        assert Path(each["example"]).parent.name == told["class_names"][each["label"]] == each["label_name"]
     with (tmp_path / "worst.csv").open() as file:
         assert [int(row["row"]) for row in csv.DictReader(file)] == [each["row"] for each in told["worst"]]
     assert cli.main([*asked, "--data", "mnist"]) == 2

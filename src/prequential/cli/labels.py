@@ -13,7 +13,7 @@ from prequential.cli.source import PlaceFlags, reload
 from prequential.errors import require_count
 from prequential.report.labels import TOP, Example, Examples, Expenses, require_labels
 from prequential.report.names import printable
-from prequential.report.table import Column, print_table, say, values_of, write_csv
+from prequential.report.table import Column, print_table, say, write_csv
 from prequential.runs.record import Record, load
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def main_labels(flags: Labels) -> None:
     record = load(flags.run)
     require_labels(record)
     expenses = Expenses.of(record, flags.top, flags.examples(), flags.start)
-    written = None if flags.csv is None else write_csv(flags.csv, values_of(expenses.columns(), expenses.worst))
+    written = None if flags.csv is None else write_csv(flags.csv, expenses.rows())
     flags.result(partial(expenses.as_json, flags.top), partial(_print, expenses, flags.top))
     if written is not None:
         flags.tell(f"csv: {written}")

@@ -125,6 +125,13 @@ class Expenses:
             counts[pair.label][pair.predicted] = pair.count
         return counts
 
+    def rows(self) -> list[dict[str, Any]]:
+        """The most expensive labels as plain values, with the names of their classes where they have some."""
+        named = self.record.class_names is not None
+        rows = _finite(values_of(self.columns(), self.worst))
+        names = ({"label_name": each.label_name, "predicted_name": each.predicted_name} for each in self.worst)
+        return [row | name if named else row for row, name in zip(rows, names, strict=True)]
+
     def as_json(self, top: int) -> dict[str, Any]:
         """The object that `--json` prints."""
         names = self.record.class_names
@@ -134,7 +141,7 @@ class Expenses:
             "codelength_nats": finite_or_none(self.record.codelength),
             "share_of_worst": share_of(self.worst),
             "class_names": None if names is None else list(names),
-            "worst": _finite(values_of(self.columns(), self.worst)),
+            "worst": self.rows(),
             "classes": _finite(values_of(self.class_columns(), self.classes)),
             "confusions": _finite(values_of(self.confusion_columns(), self.confusions[:top])),
         }
