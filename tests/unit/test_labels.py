@@ -183,3 +183,34 @@ def test_what_has_no_labels_to_show(tmp_path: Path, capsys: Captured) -> None:
     assert ["has no label to show yet" in told[0], "has no codelength" in told[1], "holds no run" in told[2]] == [
         True
     ] * 3
+
+
+def test_odd_names_of_classes_are_kept_and_shown_harmlessly(tmp_path: Path, capsys: Captured) -> None:
+    odd = ["\x1b[31mred", "<b>bold", "bad\udce9"]
+    data = pq.from_arrays(np.arange(24.0)[:, None], [odd[n % 3] for n in range(24)])
+    prepared = pq.prepare(data, tmp_path / "prepared")
+    assert prepared.class_names == ("\x1b[31mred", "<b>bold", "bad\\udce9")
+    record = pq.run("mlp1", data, QUICK, seed=0, out=tmp_path / "run")
+    assert record.class_names == prepared.class_names
+    assert cli.main(["labels", f"{tmp_path}/run"]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "\\x1b[31mred" in shown
+    page = pq.write_report(tmp_path / "run", tmp_path / "a.html").read_text()
+    assert "&lt;b&gt;bold" in page
+    assert "<b>bold" not in page
+
+
+@pytest.mark.parametrize("rows", [-1, 3, 1 << 60, 2.5, "60000", None, True])
+def test_a_number_of_rows_that_cannot_be_is_not_believed(rows: Any) -> None:
+    record = made_record([1.0] * 8)
+    record.data["rows"] = rows
+    assert record.worst(1)[0].row is None
+
+
+@pytest.mark.parametrize("names", [["a"], "ab", 3, {"a": 1}])
+def test_names_that_do_not_fit_the_classes_are_not_shown(names: Any) -> None:
+    record = made_record([1.0] * 8)
+    record.data["class_names"] = names
+    assert record.class_names is None
+    assert record.worst(1)[0].label_name is None
