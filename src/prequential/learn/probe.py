@@ -72,7 +72,7 @@ def require_logits(model: nn.Module, inputs: Tensor, target: Target, name: str) 
         raise
     except Exception as error:
         mode = "training on" if model.training else "predicting"
-        advice = "" if inputs.is_floating_point() else "; inputs of whole numbers are not scaled: convert to float32"
+        advice = "" if inputs.is_floating_point() else "; it takes whole numbers neither as they are nor as floats"
         if torch.is_autocast_enabled(inputs.device.type):
             advice += "; if bfloat16 is the reason, use precision fp32"
         reason = first_line(error, None) + advice
