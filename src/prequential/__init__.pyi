@@ -2,6 +2,7 @@
 
 from prequential.data.arrays import from_arrays as from_arrays, from_dataset as from_dataset
 from prequential.data.prepare import prepare as prepare
+from prequential.data.shown import ShownExamples as ShownExamples
 from prequential.data.sources import load_data as load_data
 from prequential.errors import PreqError as PreqError
 from prequential.events import (

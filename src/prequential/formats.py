@@ -15,7 +15,12 @@ SETTING = (*SCALAR, list, dict)
 NAMED = {"name": str, "*": SETTING}
 SCALE = (None, range(1, 256), str)
 SEEDS = {"seed": SEED, "order_seed": (None, SEED), "plan_seed": SEED}
-DATA = {"name": str, "input_shape?": [COUNT], "inputs": str, "labels?": str, "heldout?": (None, {"*": str})}
+NAMES = {"class_names?": (None, [str])}
+DATA = {
+    **{"name": str, "input_shape?": [COUNT], "inputs": str, "labels?": str, "heldout?": (None, {"*": str})},
+    **NAMES,
+    "rows?": (None, COUNT),
+}
 MODEL = {"name": str, "width?": Real(0), "num_parameters?": COUNT, "fingerprint?": str}
 IDENTITY: dict[str, Any] = {
     **{"method": NAMED, "recipe": {"*": SETTING}, "model": MODEL, "data": DATA | {"labels": str}, "seeds": SEEDS},
@@ -57,7 +62,7 @@ NUMBER_TYPES = frozenset(("|b1", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8"
 PREPARED = {
     **{"name": str, "num_classes": range(1 << 32), "input_shape": [COUNT], "length": SOME, "order_seed": (None, SEED)},
     **{"dtype": NUMBER_TYPES, "label_dtype": NUMBER_TYPES, "conditioned_on?": str, "given?": str},
-    **{"skipped?": COUNT, "scale?": SCALE},
+    **{"skipped?": COUNT, "scale?": SCALE, **NAMES},
     **{"source?": (None, {"name": str, "*": SCALAR}), "shard_rows?": (None, SOME)},
     **{"blocks": {"inputs": [str], "labels": [str]}, "digests": {"inputs": str, "labels": str, "*": str}},
 }

@@ -53,3 +53,13 @@ def integers_below(limit: int, key: int, counters: NDArray[np.int64]) -> NDArray
 def permutation(key: int, length: int) -> NDArray[np.int64]:
     """A uniformly random order of 0 … length−1."""
     return np.argsort(draw_bits(key, np.arange(length)), kind="stable")
+
+
+def order_of_rows(seed: int | None, num_rows: int) -> NDArray[np.int64]:
+    """The rows of a source in the order that a seed shuffles them into; None leaves them as they are.
+
+    Example:
+        >>> order_of_rows(None, 4), np.sort(order_of_rows(0, 4))
+        (array([0, 1, 2, 3]), array([0, 1, 2, 3]))
+    """
+    return np.arange(num_rows) if seed is None else permutation(derive(seed, "order"), num_rows)

@@ -117,6 +117,11 @@ def _check_capabilities(data: DataSequence, positions: np.ndarray, inputs: torch
     assert more.conditioned_on in ORDER, f"conditioned_on is {more.conditioned_on!r}, not one of {ORDER}"
     known = more.scale in (None, UNSCALED) or more.scale in range(1, INTENSITY + 1)
     assert known, f"scale is {more.scale!r}, not None, 'none' or a whole number from 1 to 255"
+    names = more.class_names
+    if names is not None:
+        are_texts = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+        assert are_texts, "class_names is neither None nor a tuple of texts"
+        assert len(names) == data.num_classes, f"class_names has {len(names)} names for {data.num_classes} classes"
     if more.source is not None:
         assert isinstance(more.source.get("name"), str), "source lacks the name that load_data is asked for"
         text = json.dumps(dict(more.source), default=lambda value: f"<{type(value).__name__}>")

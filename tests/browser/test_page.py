@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import prequential as pq
+from prequential.data.shown import ShownExamples
 
 from ..synthetic import synthetic_record
 from .chromium import Browser, browser, find_chromium
@@ -190,6 +191,24 @@ def test_the_keyboard_reads_and_zooms(opened: Browser) -> None:
     assert in_sight(opened)[0] > 1
     opened.key("Escape")
     assert in_sight(opened) == (1, 9000)
+
+
+def test_the_expensive_labels_have_pictures_and_sort(chromium: Browser, tmp_path: Path) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (64, 1, 8, 8), np.uint8)
+    data = pq.from_arrays(images, np.array(["dark", "bright"])[images[:, 0, 0, 0] // 128], name="made").shuffled(0)
+    record = pq.run("mlp1", data, pq.ReplayStreams(num_streams=1, batch_size=8), seed=0)
+    page = pq.write_report(record, tmp_path / "report.html", examples=ShownExamples(data))
+    for width in (1280, 390):
+        chromium.size(width, 900)
+        chromium.open(page)
+        pictures = "[...document.querySelectorAll('#labels img')]"
+        assert chromium.evaluate(f"{pictures}.map((each) => each.naturalWidth)") == [8] * 20
+        assert chromium.evaluate("document.documentElement.scrollWidth") <= width
+    head = "[...document.querySelectorAll('#labels-table th')].find((th) => th.textContent === 'position')"
+    chromium.evaluate(f"{head}.querySelector('button').click()")
+    column = chromium.evaluate(f"{head}.cellIndex")
+    cells = f"[...document.querySelectorAll('#labels-table tbody tr')].map((row) => row.cells[{column}].textContent)"
+    assert [int(text) for text in chromium.evaluate(cells)] == sorted(each.position for each in record.worst(20))
 
 
 def test_heads_sort_their_table(opened: Browser) -> None:

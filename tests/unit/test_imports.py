@@ -27,6 +27,7 @@ READING_COMMANDS = [
     ["compare", "--help"],
     ["plot", "regret", "RUNS", "-o", "OUT.svg"],
     ["plot", "replay", "RUNS", "-o", "OUT.png"],
+    ["labels", "RUNS/0", "--csv", "OUT.csv"],
     ["report", "RUNS", "-o", "OUT.html"],
     ["pareto", "RUNS", "-o", "OUT.pdf", "--csv", "OUT.csv"],
     ["watch", "RUNS", "--once"],

@@ -233,7 +233,7 @@ def test_batch_norm_works_with_a_left_over_example() -> None:
         (lambda: pq.run(Reassigning, blobs(50), METHOD, seed=0), "replaces its buffer 'mean' while training"),
         (lambda: pq.run(nn.BatchNorm1d(5), blobs(50), METHOD, seed=0), "give a factory, not a BatchNorm1d"),
         (lambda: pq.run(normed, blobs(50), pq.ReplayStreams(batch_size=1), seed=0), "fails when training on 1 inputs"),
-        (lambda: pq.run(net, from_arrays(np.zeros((40, 5), int), [0, 1] * 20), METHOD, seed=0), "convert to float32"),
+        (lambda: pq.run(net, from_arrays(np.zeros((40, 4), int), [0, 1] * 20), METHOD, seed=0), "nor as floats"),
         (lambda: pq.run(net, blobs(50), METHOD, seed=0, resume=True), "resume needs the directory of the run"),
         (lambda: pq.ReplayStreams(batch_size=8, first_block=8, min_steps=3), "min_steps acts only while blocks grow"),
         (lambda: pq.ReplayStreams(num_streams=10**12), "at least 1 and at most 1000000, got 1000000000000"),

@@ -111,7 +111,7 @@ def test_a_scale_for_what_is_not_scaled(tmp_path: Path) -> None:
     np.savez(tmp_path / "table.npz", x=inputs.astype(np.int16), y=labels)
     with pytest.raises(PreqError, match=r"--scale is about uint8, and 'x' of .* is int16; leave it out"):
         load(f"npz:{tmp_path / 'table.npz'}", scale="255")
-    with pytest.raises(PreqError, match="scale has no meaning for mnist; it belongs to npz:, prepared:"):
+    with pytest.raises(PreqError, match="scale has no meaning for mnist; it belongs to npz:, hf:, prepared:"):
         load("mnist", scale="255")
     pq.prepare(load(f"npz:{tmp_path / 'table.npz'}"), tmp_path / "to")
     with pytest.raises(PreqError, match="holds float32 inputs, got --scale 255; leave it out"):

@@ -1,21 +1,22 @@
 """`preq report RUN… -o report.html`: one page about runs."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import tyro
 
-from prequential.cli.parse import PathText, Runs
+from prequential.cli.labels import ExampleFlags
+from prequential.cli.parse import PathText, Runs, flag_group
 from prequential.report.page import write_report
 from prequential.terminal import tell
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportFlags:
+@flag_group()
+class ReportFlags(ExampleFlags):
     """Write one self-contained page about runs, for any browser, without a server and without the internet.
 
     It holds the comparison, what it says in plain words, interactive plots (point, zoom, hide runs, choose the
-    reference of the regret), settings side by side, data and environment. It prints well.
+    reference of the regret), the labels that were expensive (with pictures, where --data names images), settings side
+    by side, data and environment. It prints well.
 
     `preq report runs/lenet runs/mlp2 sweeps/a -o report.html`
     """
@@ -30,5 +31,6 @@ class ReportFlags:
 
 def main_report(flags: ReportFlags) -> None:
     """Write, say where."""
-    written = write_report(flags.directories, flags.output or "report.html", prefix=flags.prefix)
+    place, examples = flags.output or "report.html", flags.examples()
+    written = write_report(flags.directories, place, prefix=flags.prefix, examples=examples)
     tell(f"report: {written} ({written.stat().st_size / 1e6:,.1f} MB)")

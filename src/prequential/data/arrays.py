@@ -2,12 +2,15 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from prequential.data.classes_of_text import checked_names, names_of, numbered_texts, texts_of
+from prequential.data.items import Keys, example_of
 from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError, PreqWarning, require_count
 from prequential.scaling import Scale, parsed_scale
@@ -26,25 +29,31 @@ def from_arrays(
     name: str = "arrays",
     source: Mapping[str, Any] | None = None,
     scale: Scale | None = None,
+    class_names: Sequence[str] | None = None,
 ) -> ArraySequence:
     """A sequence from arrays, in the order given.
 
     Args:
         inputs: NumPy array or tensor of any shape, one row per example. uint8 is scaled (see `scale`); whole numbers
-            of other types (tokens) reach the model as they are.
+            of other types reach the model as they are if it takes them (tokens into an embedding), else as floats of
+            the same value.
             Arrays are not copied: leave them alone while the sequence is in use.
-        labels: whole numbers from 0, one per row. None for inputs whose labels are to be decoded.
-        num_classes: how many classes there are. Default: the largest label plus one.
+        labels: one per row: whole numbers from 0, or text. The classes of text are numbered in the order of their
+            texts, whatever the order of the rows. None for inputs whose labels are to be decoded.
+        num_classes: how many classes there are. Default: the largest label plus one, or as many as there are texts.
         heldout: inputs and labels that are only evaluated at the end.
         name: what tables call it.
         source: what `load_data` would have to be asked for to give it again, if it can.
         scale: what uint8 inputs are out of: 0 to that is brought to −1 to 1; or "none", and they reach the model as
             they are. Default: 255 if one of the first 256 rows holds 128 or more; else a run is refused.
+        class_names: what the classes are called, in the order of their numbers. Default: the texts, where labels are.
 
     Example:
         >>> data = from_arrays(np.zeros((6, 3), np.float32), [0, 1, 2, 0, 1, 2])
         >>> len(data), data.num_classes, data.input_shape
         (6, 3, (3,))
+        >>> from_arrays(np.zeros((3, 2)), ["oak", "ash", "oak"]).class_names
+        ('ash', 'oak')
     """
     stored_inputs = _checked_inputs(inputs)
     if scale is not None:
@@ -55,6 +64,14 @@ def from_arrays(
         hidden = torch.full((len(stored_inputs),), -1)
         order = torch.arange(len(hidden))
         return ArraySequence(stored_inputs, hidden, num_classes or 2, order, name=name, scale=scale)
+    texts = texts_of(labels)
+    if class_names is not None:
+        class_names = checked_names(class_names, num_classes)
+    elif texts is not None:
+        class_names = checked_names(names_of(texts), num_classes)
+    if class_names is not None:
+        num_classes = len(class_names)
+        labels = labels if texts is None else numbered_texts(texts, class_names)
     stored_labels, num_classes = _checked_labels(labels, num_classes)
     if len(stored_inputs) != len(stored_labels):
         raise PreqError(f"{len(stored_inputs)} inputs but {len(stored_labels)} labels; give one label per input")
@@ -62,20 +79,25 @@ def from_arrays(
     if heldout is not None:
         if not isinstance(heldout, tuple | list) or len(heldout) != 2:
             raise PreqError(f"heldout must be a pair (inputs, labels), got {type(heldout).__name__}")
-        held = from_arrays(*heldout, num_classes=num_classes, name=f"{name} (held-out)")
+        if (texts_of(heldout[1]) is None) != (texts is None):
+            raise PreqError(
+                "the labels are text and the held-out ones are not, or the other way round; make them alike"
+            )
+        held = from_arrays(*heldout, num_classes=num_classes, class_names=class_names, name=f"{name} (held-out)")
         if held.input_shape != tuple(stored_inputs.shape[1:]) or held.stored_inputs.dtype != stored_inputs.dtype:
             raise PreqError(
                 f"held-out inputs are {held.stored_inputs.dtype} of shape {held.input_shape}, the others "
                 f"{stored_inputs.dtype} of shape {tuple(stored_inputs.shape[1:])}; make them alike"
             )
     order = torch.arange(len(stored_labels))
-    return ArraySequence(
+    data = ArraySequence(
         stored_inputs, stored_labels, num_classes, order, name=name, heldout=held, source=source, scale=scale
     )
+    return data if class_names is None else replace(data, class_names=tuple(class_names))
 
 
 class MapDataset(Protocol):
-    """A map-style torch Dataset: it has a length, and item i is (input, label)."""
+    """A map-style torch Dataset: it has a length, and item i is (input, label), or a dictionary."""
 
     def __len__(self) -> int: ...
 
@@ -88,46 +110,61 @@ def from_dataset(
     num_classes: int | None = None,
     heldout: MapDataset | None = None,
     name: str | None = None,
+    label: str | None = None,
+    inputs: Sequence[str] | None = None,
     scale: Scale | None = None,
 ) -> ArraySequence:
-    """A sequence from a map-style torch Dataset whose items are (input, label), in its own order.
+    """A sequence from a map-style torch Dataset, or one of Hugging Face, in its own order.
 
-    Every item is read once, now, and kept in memory: a Dataset that augments at random is thereby frozen. The keywords
-    are those of `from_arrays`.
+    Items are (input, label), or dictionaries of them. Every item is read once, now, and kept in memory: a Dataset that
+    augments at random is thereby frozen.
+
+    Args:
+        dataset: what is coded.
+        num_classes: as in `from_arrays`.
+        heldout: a Dataset of the same kind that is only evaluated at the end.
+        name: what tables call it.
+        label: of dictionaries, the key of the label. Default: the one that is called label, class, target or y.
+        inputs: of dictionaries, the keys of the input. Default: all others. What is under several keys is put together
+            as one vector, in this order; what is under one keeps its shape.
+        scale: as in `from_arrays`.
 
     Example:
         >>> from torch.utils.data import TensorDataset
         >>> dataset = TensorDataset(torch.zeros(4, 1, 8, 8), torch.tensor([0, 1, 1, 0]))
         >>> from_dataset(dataset).input_shape
         (1, 8, 8)
+        >>> rows = [{"height": 3.5, "width": 1.0, "class": "oak"}, {"height": 2.5, "width": 2.0, "class": "ash"}]
+        >>> from_dataset(rows).inputs(np.array([0]))
+        tensor([[3.5000, 1.0000]], dtype=torch.float64)
     """
-    inputs, labels = _read_all(dataset)
-    held = None if heldout is None else _read_all(heldout)
+    keys = Keys(label, inputs)
+    rows, labels = _read_all(dataset, keys)
+    held = None if heldout is None else _read_all(heldout, keys)
+    names = keys.class_names(dataset)
     name = name or type(dataset).__name__.lower()
-    return from_arrays(inputs, labels, num_classes=num_classes, heldout=held, name=name, scale=scale)
+    return from_arrays(rows, labels, num_classes=num_classes, heldout=held, name=name, scale=scale, class_names=names)
 
 
-def _read_all(dataset: MapDataset) -> tuple[torch.Tensor, torch.Tensor]:
+def _read_all(dataset: MapDataset, keys: Keys) -> tuple[torch.Tensor, list[Any]]:
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
         kind = type(dataset).__name__
         raise PreqError(f"from_dataset needs a map-style Dataset (with __len__ and __getitem__), got {kind}")
     inputs: list[torch.Tensor] = []
     labels: list[Any] = []
     for index in range(len(dataset)):
-        item = dataset[index]
-        if not isinstance(item, tuple | list) or len(item) != 2:
-            raise PreqError(f"item {index} of the Dataset must be (input, label), got {type(item).__name__}")
-        value = _as_tensor(f"the input of item {index}", item[0])
+        given, label = example_of(dataset[index], index, keys)
+        value = _as_tensor(f"the input of item {index}", given)
         if inputs and (value.shape != inputs[0].shape or value.dtype != inputs[0].dtype):
             raise PreqError(
                 f"item {index} of the Dataset is {value.dtype} of shape {tuple(value.shape)}, item 0 is "
                 f"{inputs[0].dtype} of shape {tuple(inputs[0].shape)}; resize or convert them alike"
             )
         inputs.append(value)
-        labels.append(item[1])
+        labels.append(np.asarray(label).item())
     if not inputs:
         raise PreqError("the Dataset is empty; give at least one example")
-    return torch.stack(inputs), _as_tensor("labels", [np.asarray(label).item() for label in labels])
+    return torch.stack(inputs), labels
 
 
 def _as_tensor(what: str, values: Arrays) -> torch.Tensor:

@@ -92,6 +92,7 @@ class ImageFiles(ReorderableSequence):
     heldout: "ImageFiles | None" = None
     source: Mapping[str, Any] | None = None
     conditioned_on: str = INPUTS_SO_FAR
+    class_names: tuple[str, ...] | None = None
     reader: ImageReader = field(default_factory=lambda: ImageReader(None))
 
     @property

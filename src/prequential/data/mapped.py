@@ -57,6 +57,8 @@ class Index:
     """What uint8 inputs are out of; None for others, and where it was not said yet when they were prepared."""
     shard_rows: int | None = None
     """Format 1: the rows of each file of inputs but the last."""
+    class_names: list[str] | None = None
+    """What the classes are called, where that was known."""
 
     @property
     def input_files(self) -> list[tuple[str, int]]:
@@ -145,6 +147,11 @@ class MappedSequence(LoadedSequence):
     order_seed = _of_index("order_seed")
     conditioned_on = _of_index("conditioned_on")
     input_shape = _of_index("input_shape")
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        names = self.index.class_names
+        return tuple(names) if names is not None and len(names) == self.num_classes else None
 
     def __len__(self) -> int:
         return self.length

@@ -121,6 +121,20 @@ class SequenceDefaults:
         return None
 
     @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """What the classes are called, in the order of their numbers; None where they have no names."""
+        return None
+
+    def describe(self, row: int) -> str | None:
+        """What a person calls a row of the source, such as the path of an image; None where only its number tells."""
+        return None
+
+    @property
+    def num_rows(self) -> int | None:
+        """The rows of the source, of which `source_rows` are some; None where that is not known."""
+        return None
+
+    @property
     def source_rows(self) -> torch.Tensor | None:
         """For each position its place in the order of the source; None where that is not known."""
         return None

@@ -15,6 +15,7 @@ from prequential.data.mapped import FORMAT, INDEX_FILE, Index, MappedSequence, o
 from prequential.data.optional import capabilities, is_sequence
 from prequential.data.scale import scale_of
 from prequential.data.sequence import DataSequence
+from prequential.data.told import names_for_files
 from prequential.errors import PreqError
 from prequential.files import ArrayFile, sync_directory, write_atomically, writing
 from prequential.formats import PREPARING
@@ -102,13 +103,14 @@ def _index_for(data: DataSequence) -> Index:
         conditioned_on=more.conditioned_on,
         source=more.source,
         scale=scale_of(data),
+        class_names=names_for_files(more.class_names),
         given=digest_of_rows(len(data), lambda p: data.labels(p).numpy(), data.num_classes, more.listing),
     )
 
 
 def _identity(index: Index) -> dict[str, Any]:
     """What work that is gone on with must share with how it began."""
-    own = ("blocks", "digests", "skipped", "shard_rows")
+    own = ("blocks", "digests", "skipped", "shard_rows", "class_names")
     facts = {name: value for name, value in asdict(index).items() if name not in own}
     if facts["scale"] in (None, INTENSITY):  # which work that was begun before there was another does not say
         del facts["scale"]

@@ -121,6 +121,10 @@ class ReorderableSequence(LoadedSequence):
     def source_rows(self) -> torch.Tensor:
         return self.order
 
+    @property
+    def num_rows(self) -> int:
+        return len(self.stored_labels)
+
     def rows(self, positions: NDArray[np.int64]) -> torch.Tensor:
         """The stored rows at these positions."""
         return self.order.index_select(0, torch.from_numpy(positions))
@@ -196,6 +200,7 @@ class ArraySequence(ReorderableSequence):
     examples: torch.Tensor | None = None
     """What identifies each row beyond its inputs: sequences that show different parts of the same examples share it."""
     scale: Scale | None = None
+    class_names: tuple[str, ...] | None = None
 
     @property
     def input_shape(self) -> tuple[int, ...]:

@@ -110,6 +110,7 @@ class BaseLearner(ABC):
             if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
                 model.eval()(to_network_input(self.data.inputs(np.zeros(1, np.int64)), self.inputs.scale))
         model.to(self.device, self.dtype).train()
+        self.inputs.suit(model)
         for parameter in model.parameters():
             if parameter.dim() == 4:  # cloned, because `contiguous` keeps the strides of a single channel as they are
                 parameter.data = parameter.data.clone(memory_format=torch.channels_last)

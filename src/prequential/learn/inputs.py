@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from prequential.augmentations import movements
 from prequential.data.augment import draws_for, parse
@@ -19,6 +19,7 @@ from prequential.data.augment_geometry import flipped
 from prequential.data.optional import Read, capabilities
 from prequential.data.sequence import DataSequence, to_network_input
 from prequential.events import Event, Indices, Train
+from prequential.learn.probe import type_taken
 from prequential.learn.recipe import Recipe
 from prequential.plan import with_reads
 from prequential.rng import derive, uniforms
@@ -41,6 +42,15 @@ class Inputs:
         self.augmentation = parse(recipe.augment)
         self._views = parse(movements(recipe.augment))
         self._view_draws = self._draws_of_views()
+        self._whole_as: torch.dtype | None = None
+        self._is_suited = False
+
+    def suit(self, model: nn.Module) -> None:
+        """Find out once whether the model takes inputs of whole numbers as they are, or as floats."""
+        if not self._is_suited:
+            self._is_suited, few = True, to_network_input(self.data.inputs(np.zeros(2, np.int64)), self.scale)
+            if not few.is_floating_point():
+                self._whole_as = type_taken(model, few.to(self.device), self.dtype)
 
     def clean(self, positions: Indices) -> Tensor:
         """Inputs as they are predicted from."""
@@ -61,6 +71,8 @@ class Inputs:
     def prepared(self, stored: Tensor) -> Tensor:
         """Stored inputs on the device, in the network's type and layout."""
         inputs = to_network_input(stored.to(self.device), self.scale)
+        if self._whole_as is not None:
+            inputs = inputs.to(self._whole_as)
         if inputs.dtype == torch.float32 and self.dtype != torch.float32:
             inputs = inputs.to(self.dtype)
         return _channels_last(inputs)

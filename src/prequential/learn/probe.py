@@ -1,5 +1,6 @@
 """A first look at a user's model, so that its mistakes are told before any work is done."""
 
+import contextlib
 import copy
 import warnings
 
@@ -49,6 +50,23 @@ def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> 
     return frozenset(drew_training)
 
 
+def type_taken(model: nn.Module, inputs: Tensor, dtype: torch.dtype) -> torch.dtype | None:
+    """The type in which a model takes inputs of whole numbers: their own (None), floats, or whole numbers of 64 bits.
+
+    An embedding of tokens wants whole numbers, a linear layer floats; the first that the model does not refuse counts.
+
+    Example:
+        >>> tokens = torch.tensor([[3, 1]])
+        >>> type_taken(nn.Embedding(4, 2), tokens, torch.float32), type_taken(nn.Linear(2, 2), tokens, torch.float32)
+        (None, torch.float32)
+    """
+    for tried in (inputs.dtype, dtype, torch.int64):
+        with contextlib.suppress(Exception), torch.no_grad(), seeded(0, "probe", 0, inputs.device):
+            copy.deepcopy(model).eval()(inputs.to(tried))
+            return None if tried == inputs.dtype else tried
+    return None
+
+
 def require_logits(model: nn.Module, inputs: Tensor, target: Target, name: str) -> Tensor:
     """The model's logits; refuse a model that fails or does not give one logit per class."""
     shape = tuple(inputs.shape[1:])
@@ -58,7 +76,7 @@ def require_logits(model: nn.Module, inputs: Tensor, target: Target, name: str) 
         raise
     except Exception as error:
         mode = "training on" if model.training else "predicting"
-        advice = "" if inputs.is_floating_point() else "; inputs of whole numbers are not scaled: convert to float32"
+        advice = "" if inputs.is_floating_point() else "; it takes whole numbers neither as they are nor as floats"
         if torch.is_autocast_enabled(inputs.device.type):
             advice += "; if bfloat16 is the reason, use precision fp32"
         reason = first_line(error, None) + advice

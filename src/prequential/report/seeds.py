@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from prequential.runs.facts import without_told
 from prequential.runs.record import ARRAYS, PER_POSITION, PER_PREDICTION, Record, load
 from prequential.scaling import INTENSITY
 
@@ -88,7 +89,7 @@ def setting_of(record: Record) -> str:
     Equal are data and its order, plan, method, recipe, model and precision. The fingerprint of a model is that of its
     initial weights, which the seed draws; where it ran and how long it took is no setting.
     """
-    facts = decided(record) | {"data": record.data, "length": record.length}
+    facts = decided(record) | {"data": without_told(record.data), "length": record.length}
     return json.dumps(facts, sort_keys=True, default=str)
 
 

@@ -12,6 +12,8 @@ from prequential.scaling import INTENSITY, Scale
 
 IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes", "target", "scale")
 """What a resumed run must share with the one it goes on with."""
+TOLD = ("class_names", "rows")
+"""What `data` may say besides: no part of what a run is, and missing in records of before."""
 OF_SOME = ("target", "scale", "name", "method_title")
 """What records say only where there is something to say."""
 VERSIONS = ("prequential", "torch", "numpy", "device_name", "cpu_capability", "processor")
@@ -57,8 +59,21 @@ def differences(facts: Facts, earlier: Mapping[str, Any]) -> list[str]:
     """What keeps a run from going on with an earlier one."""
     before = EAGER | earlier.get("environment", {})
     # records of before say nothing of the scale, which was always that of images
-    then, now = ({**told, "scale": told.get("scale") or INTENSITY} for told in (earlier, vars(facts)))
+    then, now = (
+        {**told, "data": without_told(told.get("data") or {}), "scale": told.get("scale") or INTENSITY}
+        for told in (earlier, vars(facts))
+    )
     return _changed(IDENTITY, then, now) + _changed(("device", *EAGER), before, facts.environment)
+
+
+def without_told(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells data from other data, without what is only told of it.
+
+    Example:
+        >>> without_told({"labels": "5f", "class_names": ["cat", "dog"]})
+        {'labels': '5f'}
+    """
+    return {name: value for name, value in data.items() if name not in TOLD}
 
 
 def _changed(names: Iterable[str], then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

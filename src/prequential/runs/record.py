@@ -19,6 +19,7 @@ from prequential.methods import METHODS
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.notebook import record_html, spread, to_arrow, to_pandas
 from prequential.plain import ForeignError, MisfitError, read_bytes, require_shape, sealed, unsealed
+from prequential.runs.costs import LabelCosts
 from prequential.runs.facts import Facts
 from prequential.terminal import printable
 
@@ -34,7 +35,7 @@ OVER = ("finished", "diverged", "pruned")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Record(Facts):
+class Record(Facts, LabelCosts):
     """The result of a run.
 
     Arrays have one entry per position: 8 + 4 + 4 bytes of floats and two whole numbers as small as

@@ -15,6 +15,7 @@ from prequential.data.augment import require_fits
 from prequential.data.optional import capabilities
 from prequential.data.scale import scale_of
 from prequential.data.sequence import DataSequence
+from prequential.data.told import told_of
 from prequential.errors import PreqError, whole_seed
 from prequential.events import Train
 from prequential.learn.environment import environment, find_device, find_num_threads, num_threads, repeatable
@@ -159,6 +160,7 @@ def _facts(
         "training_view": optional.training_view,
         **data.digests(),
         "heldout": None if data.heldout is None else data.heldout.digests(),
+        **told_of(data),
     }
     found = [
         Facts(

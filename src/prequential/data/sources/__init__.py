@@ -176,7 +176,7 @@ _SOURCES = (
     Source("npz:", "NumPy arrays: inputs and labels", archives.npz, options=(*TABLE, "array", "scale")),
     Source(
         "hf:", "a Hugging Face data set, by name or saved to disk", hub.hub,
-        options=(*TABLE, "size", "crop", "skip_broken"),
+        options=(*TABLE, "scale", "size", "crop", "skip_broken"),
     ),
     Source("prepared:", "what preq data prepare has written", _prepared, options=("scale",)),
 )  # fmt: skip

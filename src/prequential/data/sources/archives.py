@@ -49,12 +49,12 @@ def npz(request: Request) -> ArraySequence:
         return table(request, path.stem, train, heldout)
     if request.options.standardise not in (None, "none"):
         raise PreqError(f"{path} holds images, not a table; leave --standardise out")
-    held_images = (_as_images(held[0][0]), held[0][1]) if held else None
+    held_images = (as_images(held[0][0]), held[0][1]) if held else None
     scale = request.options.scale
-    return request.sequence(_as_images(inputs), labels, heldout=held_images, name=path.stem, scale=scale)
+    return request.sequence(as_images(inputs), labels, heldout=held_images, name=path.stem, scale=scale)
 
 
-def _as_images(values: NDArray[Any]) -> NDArray[Any]:
+def as_images(values: NDArray[Any]) -> NDArray[Any]:
     """Channels first: (n, height, width) gets one, (n, height, width, 1 … 4) is turned."""
     if values.dtype == np.uint8 and values.ndim == 3:
         return values[:, None]

@@ -53,7 +53,7 @@ def folder(request: Request) -> ImageFiles:
     # a name that says only which part of the data it is gets that of the folder above
     is_part = place.name.lower() in ("train", "val", "test", "images")
     name = f"{place.parent.name}/{place.name}" if is_part else place.name
-    return _sequence(request, name, len(classes), read_classes(root, classes))
+    return _named(_sequence(request, name, len(classes), read_classes(root, classes)), classes)
 
 
 def class_names(root: Path) -> list[str]:
@@ -115,7 +115,7 @@ def imagenet(request: Request) -> ImageFiles:
     root = IMAGENET_FILES.found(request)
     classes = class_names(root / "train")
     held = [_imagenet_heldout(root, classes)] if (root / "val").is_dir() else []
-    return _sequence(request, "imagenet", len(classes), read_classes(root / "train", classes), *held)
+    return _named(_sequence(request, "imagenet", len(classes), read_classes(root / "train", classes), *held), classes)
 
 
 def _imagenet_heldout(root: Path, classes: list[str]) -> Labelled:
@@ -187,6 +187,11 @@ def _sequence(request: Request, name: str, num_classes: int, train: Labelled, *h
     for part in held:
         data = replace(data, heldout=replace(data, **_fields(part), name="held-out"))
     return request.ordered(data)
+
+
+def _named(data: ImageFiles, classes: list[str]) -> ImageFiles:
+    heldout = None if data.heldout is None else replace(data.heldout, class_names=tuple(classes))
+    return replace(data, class_names=tuple(classes), heldout=heldout)
 
 
 def _fields(rows: Labelled) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Hugging Face data sets, by name or saved to disk: tables and images. Needs the extra `hf`."""
+"""Hugging Face data sets, by name or saved to disk: tables, vectors and images. Needs the extra `hf`."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -15,7 +15,8 @@ from prequential.data.images import ImageFiles
 from prequential.data.sequence import LoadedSequence
 from prequential.data.sources.numbering import numbered
 from prequential.data.sources.request import NotHere, Request
-from prequential.data.sources.tables import Rows, label_column, table
+from prequential.data.sources.tables import label_column
+from prequential.data.sources.vectors import class_numbers, column_of, vectors
 from prequential.data.views import Broken, content_of
 from prequential.data.workers import Decoded
 from prequential.errors import PreqError
@@ -30,19 +31,18 @@ def hub(request: Request) -> LoadedSequence:
     images = [column for column, feature in features.items() if type(feature).__name__ == "Image"]
     classes = [column for column, feature in features.items() if type(feature).__name__ == "ClassLabel"]
     label = label_column(name, features, request.options.label, classes)
-    for option in ("standardise",) if images else ("size", "crop", "skip_broken"):
+    for option in ("standardise", "scale") if images else ("size", "crop", "skip_broken"):
         if option in request.options.asked():
             what = "holds images" if images else "is a table"
             raise PreqError(f"{option} has no meaning for {name}, which {what}")
     if not images:
         is_alike = heldout is not None and set(train.column_names) <= set(heldout.column_names)
-        held_rows = _rows(heldout.select_columns(train.column_names), label, name) if is_alike else None
-        return table(request, name, _rows(train, label, name), held_rows)
+        return vectors(request, name, label, train, heldout.select_columns(train.column_names) if is_alike else None)
     if len(images) > 1:
         raise PreqError(f"{name} has {len(images)} columns of images ({', '.join(images)}); keep one")
     data = _images(request, train, images[0], label, name).sized(request.options.size)
     if heldout is not None:
-        held = _images(request, heldout, images[0], label, "held-out", known=_column(train, label))
+        held = _images(request, heldout, images[0], label, "held-out", known=column_of(train, label))
         data = replace(data, heldout=replace(held, size=data.size))
     return request.ordered(data)
 
@@ -76,38 +76,19 @@ def _open(request: Request) -> tuple[Any, Any, str]:
     return opened["train"], held, name
 
 
-def _rows(rows: Any, label: str, name: str) -> Rows:
-    """The inputs and the labels of a table, numbers all."""
-    columns, labels = [], np.empty(0)
-    for column in rows.column_names:
-        values = _column(rows, column)
-        if values.dtype.kind not in "biuf" or values.ndim != 1:
-            kind = "text" if values.dtype.kind in "OUS" else f"{values.dtype} of shape {values.shape[1:]}"
-            todo = "number the classes" if column == label else "give numbers, or remove the column"
-            raise PreqError(f"{name}: column '{column}' holds {kind}; {todo}")
-        if column == label:
-            labels = values
-        else:
-            columns.append(values.astype(np.float64))
-    if not columns:
-        raise PreqError(f"{name} has no column besides the label; there is nothing to predict from")
-    return Rows(np.stack(columns, 1), labels, f"column '{label}' of {name}")
-
-
-def _column(rows: Any, name: str) -> NDArray[Any]:
-    return np.asarray(rows.with_format("numpy")[name][:])
-
-
 def _images(
     request: Request, rows: Any, column: str, label: str, name: str, known: NDArray[Any] | None = None
 ) -> "HubImages":
     import datasets
 
-    feature = rows.features[label]
-    values = _column(rows, label)
+    feature, what = rows.features[label], f"column '{label}' of {name}"
+    values, names = class_numbers(column_of(rows, label), what, known)
     is_class = type(feature).__name__ == "ClassLabel"
-    labels = values.astype(np.int64) if is_class else numbered(values, f"column '{label}' of {name}", known)
-    num_classes = feature.num_classes if is_class else len(np.unique(values if known is None else known))
+    classes = known
+    if names is not None:
+        classes = np.arange(len(names))
+    labels = values.astype(np.int64) if is_class else numbered(values, what, classes)
+    num_classes = feature.num_classes if is_class else len(np.unique(values if classes is None else classes))
     if labels.min() < 0:
         raise PreqError(f"{name}: row {int(labels.argmin()) + 1} has no label; this split cannot be coded")
     if labels.max() >= num_classes:
@@ -119,6 +100,7 @@ def _images(
         paths=[],
         stored_labels=torch.from_numpy(labels),
         num_classes=num_classes,
+        class_names=tuple(feature.names) if is_class else names,
         order=torch.arange(len(rows)),
         name=name,
         random_crop=request.options.crop != "centre",

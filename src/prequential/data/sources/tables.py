@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from prequential.conditioning import ALL_INPUTS
 from prequential.data.arrays import from_arrays
+from prequential.data.classes_of_text import names_of_values
 from prequential.data.sequence import ArraySequence
 from prequential.data.sources.numbering import numbered, whole_number
 from prequential.data.sources.request import Request
@@ -47,14 +48,15 @@ def csv(request: Request) -> ArraySequence:
             )
     classes = {value: number for number, value in enumerate(sorted({v for v in exact.values() if v is not None}))}
     labels = np.array([classes[exact[text] or 0] for text in texts])
-    return table(request, path.stem, Rows(inputs, labels, f"column '{label}' of {path}"))
+    data = table(request, path.stem, Rows(inputs, labels, f"column '{label}' of {path}"))
+    return data if list(classes) == list(range(len(classes))) else replace(data, class_names=tuple(map(str, classes)))
 
 
 def table(request: Request, name: str, train: Rows, heldout: Rows | None = None) -> ArraySequence:
     """Rows of numbers as a sequence, in order and standardised as asked."""
     how = request.options.standardise or "table"
     (inputs, labels), *held = with_numbers(train, heldout)
-    data = request.sequence(_numbers(inputs, name), labels, name=name)
+    data = request.sequence(_numbers(inputs, name), labels, name=name, class_names=names_of_values(train.labels))
     result = standardised(data, how)
     if not held:
         return result
@@ -63,7 +65,8 @@ def table(request: Request, name: str, train: Rows, heldout: Rows | None = None)
     rows = np.concatenate([_numbers(inputs, name), _numbers(held_inputs, name)])
     both = from_arrays(rows, np.concatenate([labels, held_labels]), num_classes=data.num_classes)
     scaled = standardised(both, "none" if how == "none" else "table", num_rows=len(data)).stored_inputs[len(data) :]
-    return replace(result, heldout=from_arrays(scaled, held_labels, num_classes=data.num_classes, name="held-out"))
+    held_data = from_arrays(scaled, held_labels, num_classes=data.num_classes, name="held-out")
+    return replace(result, heldout=replace(held_data, class_names=data.class_names))
 
 
 def with_numbers(train: Rows, heldout: Rows | None) -> list[tuple[NDArray[Any], NDArray[np.int64]]]:

@@ -5,18 +5,20 @@ from pathlib import Path
 from prequential.errors import PreqError
 from prequential.files import write_atomically, writing
 from prequential.report.comparison import compare
+from prequential.report.labels import Examples
 from prequential.report.page.build import page_of
 from prequential.report.picture import require_place
 from prequential.report.runs import Needs, RunSet, Sources
-from prequential.report.seeds import slim
+from prequential.report.seeds import cut, slim
 
 __all__ = ["page_of", "write_report"]
 
 SUFFIXES = (".html", ".htm")
 
 
-def write_report(runs: Sources, path: str | Path, *, prefix: bool = False) -> Path:
-    """Write one self-contained page about runs: comparison, interactive plots, settings, data and environment.
+def write_report(runs: Sources, path: str | Path, *, prefix: bool = False, examples: Examples | None = None) -> Path:
+    """Write one self-contained page about runs: comparison, interactive plots, what was expensive, settings, data and
+    environment.
 
     Args:
         runs: records, run directories, or folders of runs; all on the same data in the same order. Runs in folders
@@ -24,6 +26,8 @@ def write_report(runs: Sources, path: str | Path, *, prefix: bool = False) -> Pa
             that are named are refused.
         path: the page, a file that ends in .html. What is there is replaced.
         prefix: compare only the labels that every run has coded, and take unfinished runs too.
+        examples: shows the examples whose labels were expensive, with pictures where they are images:
+            `pq.ShownExamples(data)`.
 
     Raises:
         PreqError: if runs cannot be read or compared, or the page cannot be written.
@@ -34,7 +38,9 @@ def write_report(runs: Sources, path: str | Path, *, prefix: bool = False) -> Pa
     require_place("report", path)
     found = RunSet.find(runs, Needs(prefix=prefix), slim)
     found.warn()
-    page = page_of(compare(found.records, prefix=prefix), found.notes)
+    comparison = compare(found.records, prefix=prefix)
+    best = next(run for run in found.runs if run.name == comparison.best.runs[0])  # of which the comparison has a part
+    page = page_of(comparison, found.notes, cut(best.load(), comparison.length), examples)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page.encode(errors="backslashreplace"))

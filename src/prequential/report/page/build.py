@@ -17,11 +17,13 @@ from numpy.typing import ArrayLike
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of, title_of
 from prequential.report.comparison import Comparison
+from prequential.report.labels import Examples, Expenses
 from prequential.report.page.facts import class_bars, data_card, environments_beside, settings_beside
 from prequential.report.picture import COLOURS, DASHES
 from prequential.report.reduction import Reduced, reduced, totals_after
 from prequential.report.table import Column
 from prequential.report.text import NOTHING, counted, listed, number, odds, sentence
+from prequential.runs.record import Record
 from prequential.terminal import printable
 from prequential.version import VERSION
 
@@ -30,6 +32,8 @@ MOST_COLUMNS = 8
 """Settings or environments that fit beside each other; more become rows."""
 MOST_RUNS = 8
 """Names of runs that pointing at a row tells."""
+MOST_EXPENSIVE = 20
+"""Labels that are shown one by one."""
 MOST_POSITIONS, FEWEST_POSITIONS = 4000, 800
 NUMBERS_IN_PAGE = 600_000
 """Codelengths that a page holds, as far as each run keeps enough: eleven bytes each."""
@@ -47,8 +51,19 @@ RUN_COLUMNS: list[Column[Any]] = [
 """Every run: which setting and seed it is, how it ended, where it lies."""
 
 
-def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
-    """The whole page as HTML; the notes stand behind its summary. The same comparison always gives the same text."""
+def page_of(
+    comparison: Comparison,
+    notes: Sequence[str] = (),
+    expensive: Record | None = None,
+    examples: Examples | None = None,
+) -> str:
+    """The whole page as HTML. The same comparison always gives the same text.
+
+    Args:
+        notes: stand behind the summary.
+        expensive: the whole record whose labels are shown. Default: that of the best.
+        examples: shows what the labels are about.
+    """
     templates = Environment(
         loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         finalize=_shown,
@@ -76,6 +91,9 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
         missing=NOTHING,
         card=data_card(comparison, longest),
         classes=class_bars(longest),
+        expenses=Expenses.of(expensive or comparison.best.members[0].load(), MOST_EXPENSIVE, examples),
+        expensive_run=comparison.best.runs[0],
+        sort_key=_sort_key,
         num_runs=counted(len(records), "run"),
         run_columns=RUN_COLUMNS,
         runs=[(group, run) for group in groups for run in group.members],

@@ -14,6 +14,7 @@ from prequential.report.comparison import Comparison
 from prequential.report.seeds import SeedGroup, decided
 from prequential.report.text import NOTHING, counted, listed, number
 from prequential.runs.record import Record
+from prequential.terminal import printable
 
 MOST_BARS = 20
 """Classes that get a bar of their own."""
@@ -114,7 +115,7 @@ def data_card(comparison: Comparison, record: Record) -> dict[str, str]:
     if comparison.length < record.length:
         facts["labels compared"] = f"the first {comparison.length:,}"
     facts |= {f"{SIMPLE_CODES[name].title}, nats": number(nats) for name, nats in comparison.simple.items()}
-    known = ("name", "input_shape", "heldout")
+    known = ("name", "input_shape", "heldout", "class_names")
     facts |= flat({name: value for name, value in data.items() if name not in known})
     return facts | {f"source · {name}": text for name, text in flat(record.source or {}).items() if name != "name"}
 
@@ -126,6 +127,11 @@ def class_bars(record: Record) -> tuple[str, list[tuple[str, str, str, str]]]:
     total, largest = max(int(counts.sum()), 1), max(int(counts.max()), 1)
     title = "Labels of each class" if len(shown) == len(counts) else f"The {MOST_BARS} most frequent classes"
     return title, [
-        (str(label), f"{counts[label]:,}", f"{counts[label] / largest:.1%}", f"{counts[label] / total:.1%}")
+        (
+            printable(record.class_name(int(label)) or str(label)),
+            f"{counts[label]:,}",
+            f"{counts[label] / largest:.1%}",
+            f"{counts[label] / total:.1%}",
+        )
         for label in shown
     ]
