@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeR
 from rich.table import Column as TableColumn
 from rich.table import Table
 
+from prequential.cli.schema import listed
 from prequential.methods import Method
 from prequential.plan import Plan
 from prequential.reference import Published, other_figure, published
@@ -116,6 +117,7 @@ def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
     their = row or Published("mnist", "", "", None, None, None, None, None)
     their_bits = their.nats / math.log(2) / their.length if their.nats else None
     return [
+        *([("classes", listed(names), "")] if (names := record.data.get("class_names")) else []),
         ("labels", f"{len(record.nats) if record.prequential else record.length:,}", f"{their.length:,}"),
         ("codelength, nats", number(record.codelength, ",.0f"), number(their.nats, ",.0f")),
         ("bits per label", number(record.bits_per_label, ".4f"), number(their_bits, ".4f")),

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from prequential.data.sequence import ArraySequence
+from prequential.data.tables.matrix import named_labels, standardised_inputs
 from prequential.errors import PreqError, require_count
 
 Arrays: TypeAlias = ArrayLike | torch.Tensor | Sequence[Any]
@@ -21,6 +22,8 @@ def from_arrays(
     heldout: tuple[Arrays, Arrays] | None = None,
     name: str = "arrays",
     source: Mapping[str, Any] | None = None,
+    standardise: str | None = None,
+    class_names: Sequence[str] | None = None,
 ) -> ArraySequence:
     """A sequence from arrays, in the order given.
 
@@ -28,36 +31,57 @@ def from_arrays(
         inputs: NumPy array or tensor of any shape, one row per example. uint8 is taken as image
             intensities and scaled; whole numbers of other types (tokens) reach the model as they are.
             Arrays are not copied: leave them alone while the sequence is in use.
-        labels: whole numbers from 0, one per row. None for inputs whose labels are to be decoded.
+        labels: whole numbers from 0, or texts, one per row; texts are numbered in the order of their letters. None for
+            inputs whose labels are to be decoded.
         num_classes: how many classes there are. Default: the largest label plus one.
         heldout: inputs and labels that are only evaluated at the end.
         name: what tables call it.
         source: what `load_data` would have to be asked for to give it again, if it can.
+        standardise: for rows of numbers: "table", mean 0 and variance 1 over all rows; "causal", over the rows up to
+            each one; or "none". Holes (NaN) then become the mean, and a further column tells where they were.
+            Default: inputs are taken as they are.
+        class_names: what the classes are called. Default: the texts, where labels are texts.
 
     Example:
         >>> data = from_arrays(np.zeros((6, 3), np.float32), [0, 1, 2, 0, 1, 2])
         >>> len(data), data.num_classes, data.input_shape
         (6, 3, (3,))
     """
+    if standardise is not None:
+        inputs, heldout, table = standardised_inputs(inputs, heldout, standardise, name)
+        made = from_arrays(
+            inputs, labels, num_classes=num_classes, heldout=heldout, name=name, source=source, class_names=class_names
+        )
+        return table(made)
     stored_inputs = _checked_inputs(inputs)
     if labels is None:
         hidden = torch.full((len(stored_inputs),), -1)
         return ArraySequence(stored_inputs, hidden, num_classes or 2, torch.arange(len(hidden)), name=name)
+    labels, names = named_labels(labels, class_names)
+    class_names, num_classes = names, num_classes if names is None else num_classes or max(len(names), 2)
     stored_labels, num_classes = _checked_labels(labels, num_classes)
+    if class_names is not None and len(class_names) != num_classes:
+        raise PreqError(f"{len(class_names)} class names but {num_classes} classes; name each class once")
     if len(stored_inputs) != len(stored_labels):
         raise PreqError(f"{len(stored_inputs)} inputs but {len(stored_labels)} labels; give one label per input")
     held = None
     if heldout is not None:
         if not isinstance(heldout, tuple | list) or len(heldout) != 2:
             raise PreqError(f"heldout must be a pair (inputs, labels), got {type(heldout).__name__}")
-        held = from_arrays(*heldout, num_classes=num_classes, name=f"{name} (held-out)")
+        held_labels = named_labels(heldout[1], class_names)[0]
+        held = from_arrays(
+            heldout[0], held_labels, num_classes=num_classes, name=f"{name} (held-out)", class_names=class_names
+        )
         if held.input_shape != tuple(stored_inputs.shape[1:]) or held.stored_inputs.dtype != stored_inputs.dtype:
             raise PreqError(
                 f"held-out inputs are {held.stored_inputs.dtype} of shape {held.input_shape}, the others "
                 f"{stored_inputs.dtype} of shape {tuple(stored_inputs.shape[1:])}; make them alike"
             )
     order = torch.arange(len(stored_labels))
-    return ArraySequence(stored_inputs, stored_labels, num_classes, order, name=name, heldout=held, source=source)
+    return ArraySequence(
+        stored_inputs, stored_labels, num_classes, order,
+        name=name, heldout=held, source=source, class_names=names,
+    )  # fmt: skip
 
 
 class MapDataset(Protocol):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from prequential.conditioning import INPUTS_SO_FAR
 from prequential.data.digest import digest_of_rows
 from prequential.data.sequence import LoadedSequence, shorter
+from prequential.data.tables.schema import Schema, names_beyond_numbers
 from prequential.errors import PreqError
 from prequential.files import HEADER_SIZE, digest_of, npy_header, reading
 
@@ -142,6 +143,12 @@ class MappedSequence(LoadedSequence):
     def origin(self) -> str:
         """The name of the data it was made from."""
         return str((self.index.source or {}).get("name", self.name))
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """Those of the table it was made from."""
+        told = (self.index.source or {}).get("schema")
+        return None if told is None else names_beyond_numbers(Schema.from_plain(told, INDEX_FILE).classes)
 
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
         """Copies of the rows."""

@@ -13,6 +13,7 @@ from prequential.targets import Classes, Target
 
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
+    from prequential.data.tables.schema import Schema
 
 Read = tuple[NDArray[np.int64], int | None]
 """Positions that will be read: for prediction, or for training with this key."""
@@ -100,6 +101,16 @@ class SequenceDefaults:
     def listing(self) -> str:
         """A fingerprint of the names of the files that it is read from; empty where there are none."""
         return ""
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """What the classes are called, in the order of their numbers; None where the numbers are all there is."""
+        return None
+
+    @property
+    def schema(self) -> "Schema | None":
+        """What became of the columns of a table; None where there was none."""
+        return None
 
     @property
     def examples(self) -> torch.Tensor | None:

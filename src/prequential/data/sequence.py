@@ -188,6 +188,7 @@ class ArraySequence(ReorderableSequence):
     conditioned_on: str = INPUTS_SO_FAR
     examples: torch.Tensor | None = None
     """What identifies each row beyond its inputs: sequences that show different parts of the same examples share it."""
+    class_names: tuple[str, ...] | None = None
 
     @property
     def input_shape(self) -> tuple[int, ...]:

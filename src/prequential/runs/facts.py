@@ -52,8 +52,10 @@ class Facts:
 
 def differences(facts: Facts, earlier: Mapping[str, Any]) -> list[str]:
     """What keeps a run from going on with an earlier one."""
-    before = EAGER | earlier.get("environment", {})
-    return _changed(IDENTITY, earlier, vars(facts)) + _changed(("device", *EAGER), before, facts.environment)
+    before, data = EAGER | earlier.get("environment", {}), earlier.get("data", {})
+    # runs of before have no names of classes; their labels are compared by fingerprint all the same
+    now = vars(facts) | {"data": {n: v for n, v in facts.data.items() if n != "class_names" or n in data}}
+    return _changed(IDENTITY, earlier, now) + _changed(("device", *EAGER), before, facts.environment)
 
 
 def _changed(names: Iterable[str], then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

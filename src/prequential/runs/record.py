@@ -107,6 +107,7 @@ class Record(Facts):
             **{part: getattr(self, part)["name"] for part in ("method", "model", "data")},
             "seed": self.seeds["seed"],
             "record": None if self.path is None else str(self.path),
+            **({"class_names": self.data["class_names"]} if self.data.get("class_names") else {}),
         } | ({} if self.status == "finished" else {"status": self.status, "positions": len(self.nats)})
 
     def _repr_html_(self) -> str:

@@ -153,7 +153,7 @@ def _facts(plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequ
         "training_view": optional.training_view,
         **data.digests(),
         "heldout": None if data.heldout is None else data.heldout.digests(),
-    }
+    } | ({} if optional.class_names is None else {"class_names": list(optional.class_names)})
     found = [
         Facts(
             method=settings_of(plan.method),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from prequential.data.sequence import ArraySequence
 from prequential.data.sources.request import Request
-from prequential.data.sources.tables import Rows, table, with_numbers
+from prequential.data.sources.tables import Rows, class_names, table, with_numbers
 from prequential.errors import PreqError, unknown_name
 from prequential.files import reading
 
@@ -23,23 +23,43 @@ def npz(request: Request) -> ArraySequence:
     """Arrays of inputs and labels; those of x_test and y_test are held out. Images are recognised by shape and type."""
     path = request.path()
     with reading(path), path.open("rb") as file, _opened(path, file) as arrays:
-        names = [_array_names(path, arrays, request)]
-        if names[0][0] == "x_train" and {"x_test", "y_test"} <= set(arrays.files):
-            names.append(("x_test", "y_test"))
+        arrays_named = [_array_names(path, arrays, request)]
+        if arrays_named[0][0] == "x_train" and {"x_test", "y_test"} <= set(arrays.files):
+            arrays_named.append(("x_test", "y_test"))
         rows = [
             Rows(_array(path, arrays, inputs), _array(path, arrays, labels), f"'{labels}' of {path}")
-            for inputs, labels in names
+            for inputs, labels in arrays_named
         ]
     train, heldout = rows[0], rows[1] if len(rows) > 1 else None
     (inputs, labels), *held = with_numbers(train, heldout)
     if inputs.ndim == 0 or len(inputs) != len(labels):
-        raise PreqError(f"{path}: '{names[0][0]}' has shape {inputs.shape}, '{names[0][1]}' {len(labels)} labels")
+        raise PreqError(
+            f"{path}: '{arrays_named[0][0]}' has shape {inputs.shape}, '{arrays_named[0][1]}' {len(labels)} labels"
+        )
     if inputs.dtype != np.uint8 and inputs.ndim == 2:
         return table(request, path.stem, train, heldout)
     if request.options.standardise not in (None, "none"):
         raise PreqError(f"{path} holds images, not a table; leave --standardise out")
     held_images = (_as_images(held[0][0]), held[0][1]) if held else None
-    return request.sequence(_as_images(inputs), labels, heldout=held_images, name=path.stem)
+    names = class_names(train.labels)
+    return request.sequence(_as_images(inputs), labels, heldout=held_images, class_names=names, name=path.stem)
+
+
+def holds_table(name: str, data_dir: str | None, array: str | None) -> bool:
+    """Whether the inputs of an archive are rows of numbers, by their header alone; False where it cannot be read."""
+    place = None if data_dir is None else Path(data_dir)
+    try:
+        path = Request(name=name, argument=name.partition(":")[2], directory=place).path()
+        with zipfile.ZipFile(path) as archive:
+            members = {Path(each).stem: each for each in archive.namelist()}
+            usual = [array] if array is not None else [inputs for inputs, _ in USUAL_ARRAYS]
+            with archive.open(members[next(each for each in usual if each in members)]) as file:
+                version = np.lib.format.read_magic(file)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, kind = read(file)
+    except (PreqError, OSError, ValueError, EOFError, KeyError, StopIteration, zipfile.BadZipFile):
+        return False  # reading it will say why
+    return len(shape) == 2 and kind != np.uint8
 
 
 def _as_images(values: NDArray[Any]) -> NDArray[Any]:
