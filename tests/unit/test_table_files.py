@@ -327,3 +327,12 @@ def test_the_flights_from_file_to_comparison(tmp_path: Path, capsys: Captured, m
     assert "mlp2" in capsys.readouterr().out
     with io.TextIOWrapper(gzip.open(FLIGHTS)) as file:
         assert len(file.readlines()) == 1204
+
+
+def test_the_page_names_the_classes(tmp_path: Path) -> None:
+    data = pq.from_frame(pa.table({"a": [1.0, 2.0, 3.0, 1.0] * 8, "label": ["dry", "wet<i>", "wet<i>", "dry"] * 8}))
+    method = pq.ReplayStreams(num_streams=1, batch_size=8)
+    record = pq.run("mlp1", data, method, seed=0, width=0.05, out=tmp_path / "run")
+    page = pq.write_report([record], tmp_path / "page.html").read_text()
+    assert "wet&lt;i&gt;" in page
+    assert "wet<i>" not in page.replace('"wet<i>"', "")

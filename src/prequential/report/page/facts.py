@@ -112,9 +112,10 @@ def data_card(comparison: Comparison, record: Record) -> dict[str, str]:
     if comparison.length < record.length:
         facts["labels compared"] = f"the first {comparison.length:,}"
     facts |= {f"{SIMPLE_CODES[name].title}, nats": number(nats) for name, nats in comparison.simple.items()}
-    known = ("name", "input_shape", "heldout")
+    known = ("name", "input_shape", "heldout", "class_names")
     facts |= flat({name: value for name, value in data.items() if name not in known})
-    return facts | {f"source · {name}": text for name, text in flat(record.source or {}).items() if name != "name"}
+    asked = {name: value for name, value in (record.source or {}).items() if name not in ("name", "schema")}
+    return facts | {f"source · {name}": text for name, text in flat(asked).items()}
 
 
 def class_bars(record: Record) -> tuple[str, list[tuple[str, str, str, str]]]:
@@ -123,7 +124,13 @@ def class_bars(record: Record) -> tuple[str, list[tuple[str, str, str, str]]]:
     shown = np.arange(len(counts)) if len(counts) <= MOST_BARS else np.argsort(-counts, kind="stable")[:MOST_BARS]
     total, largest = max(int(counts.sum()), 1), max(int(counts.max()), 1)
     title = "Labels of each class" if len(shown) == len(counts) else f"The {MOST_BARS} most frequent classes"
+    names = record.data.get("class_names") or ()
     return title, [
-        (str(label), f"{counts[label]:,}", f"{counts[label] / largest:.1%}", f"{counts[label] / total:.1%}")
+        (
+            str(names[label] if label < len(names) else label),
+            f"{counts[label]:,}",
+            f"{counts[label] / largest:.1%}",
+            f"{counts[label] / total:.1%}",
+        )
         for label in shown
     ]
