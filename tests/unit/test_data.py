@@ -120,7 +120,7 @@ X = np.zeros((4, 2), np.float32)
         (lambda: from_arrays(X, [0, 1, 2, 9], num_classes=3), r"in 0 … 2 .3 classes., got 9 at position 3"),
         (lambda: from_arrays(X, [0, -1, 2, 1]), "got -1 at position 1"),
         (lambda: from_arrays(X, [0.0, 1.0, 1.0, 0.0]), "whole numbers, got torch.float64; convert with"),
-        (lambda: from_arrays(X, ["a", "b", "a", "b"]), "labels must be numbers, got <U1"),
+        (lambda: from_arrays(X, ["a", "b", None, "b"]), "labels must be numbers, got object"),
         (lambda: from_arrays(X, np.zeros((4, 1), int)), r"one whole number per example, got shape \(4, 1\)"),
         (lambda: from_arrays(X * np.nan, [0, 1, 0, 1]), "example 0 holds NaN or infinity"),
         (lambda: from_arrays(np.array([[0.0], [np.inf]]), [0, 1]), "example 1 holds NaN"),

@@ -3,6 +3,8 @@
 import gzip
 import io
 import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from prequential.cli.job import data_name
 from prequential.data.sources import load
 from prequential.errors import PreqError
 from prequential.presets import find_preset
+from prequential.runs.facts import differences
 from prequential.testing import check_data
 
 FLIGHTS = Path(__file__).parents[1] / "files" / "flights.csv.gz"
@@ -336,3 +339,37 @@ def test_the_page_names_the_classes(tmp_path: Path) -> None:
     page = pq.write_report([record], tmp_path / "page.html").read_text()
     assert "wet&lt;i&gt;" in page
     assert "wet<i>" not in page.replace('"wet<i>"', "")
+
+
+PLAIN = "a,b,c,kind\n" + "".join(f"{n * 7 % 13},{n / 7:.6f}, {n * n},{n % 3 + 1}\n" for n in range(50))
+
+
+@pytest.mark.parametrize(
+    ("how", "inputs"),
+    [
+        ("table", "65bf8c1f757d4d6ed87666c03ac11ed0"),
+        ("causal", "2eb14b7212cf4c86de5995c7ea77f2ca"),
+        ("none", "e17dabccb058c0af43c9602dadc0a961"),
+    ],
+)
+def test_plain_tables_have_the_fingerprints_of_before(how: str, inputs: str, tmp_path: Path) -> None:
+    """Those that version 0.1 gave when it read numbers alone."""
+    data = load(sky(tmp_path, PLAIN).replace("table:", "csv:"), label="kind", standardise=how)
+    assert data.digests() == {"inputs": inputs, "labels": "767a555fb415780dc85a3ce2e49caf31"}
+
+
+def test_a_run_of_before_goes_on_though_it_names_no_classes(tmp_path: Path) -> None:
+    data = pq.from_frame(pa.table({"a": [1.0, 2.0, 3.0, 1.0] * 8, "label": [3, 5, 5, 3] * 8}))
+    record = pq.run("mlp1", data, pq.ReplayStreams(num_streams=1, batch_size=8), seed=0, width=0.05)
+    facts = record.facts()
+    assert facts["data"]["class_names"] == ["3", "5"]
+    earlier = facts | {"data": {k: v for k, v in facts["data"].items() if k != "class_names"}}
+    assert differences(record, earlier) == []
+    assert differences(record, facts) == []
+    assert differences(record, facts | {"data": facts["data"] | {"class_names": ["3", "6"]}})
+
+
+def test_the_package_needs_pyarrow_only_for_tables() -> None:
+    code = "import sys, prequential.data.sources, prequential.cli.run, prequential as pq; pq.from_frame"
+    done = subprocess.run([sys.executable, "-c", f"{code}; sys.exit('pyarrow' in sys.modules)"], capture_output=True)
+    assert done.returncode == 0, done.stderr
