@@ -78,9 +78,10 @@ class JobFlags(DataFlags, ModelFlags, SettingFlags, MachineFlags):
 def data_name(data: str, data_dir: str | None, array: str | None = None) -> str:
     """What presets are looked up by: for prepared data the source it was made from, for tables in arrays a table."""
     if data.startswith("npz:"):
+        from prequential.data.sources import user_directory
         from prequential.data.sources.archives import holds_table
 
-        return data.replace("npz:", "table:", 1) if holds_table(data, data_dir, array) else data
+        return data.replace("npz:", "table:", 1) if holds_table(data, user_directory(data_dir), array) else data
     if not data.startswith("prepared:"):
         return data
     from prequential.data.sources import load

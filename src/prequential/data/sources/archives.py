@@ -45,11 +45,10 @@ def npz(request: Request) -> ArraySequence:
     return request.sequence(_as_images(inputs), labels, heldout=held_images, class_names=names, name=path.stem)
 
 
-def holds_table(name: str, data_dir: str | None, array: str | None) -> bool:
+def holds_table(name: str, directory: Path | None, array: str | None) -> bool:
     """Whether the inputs of an archive are rows of numbers, by their header alone; False where it cannot be read."""
-    place = None if data_dir is None else Path(data_dir)
     try:
-        path = Request(name=name, argument=name.partition(":")[2], directory=place).path()
+        path = Request(name=name, argument=name.partition(":")[2], directory=directory).path()
         with zipfile.ZipFile(path) as archive:
             members = {Path(each).stem: each for each in archive.namelist()}
             usual = [array] if array is not None else [inputs for inputs, _ in USUAL_ARRAYS]
