@@ -1,6 +1,7 @@
 """The public names of the package and where they live: the one list of them, which `__init__.py` reads too."""
 
 from prequential.data.arrays import from_arrays as from_arrays, from_dataset as from_dataset
+from prequential.data.tables.frames import from_frame as from_frame
 from prequential.data.prepare import prepare as prepare
 from prequential.data.shown import ShownExamples as ShownExamples
 from prequential.data.sources import load_data as load_data

@@ -15,6 +15,7 @@ SETTING = (*SCALAR, list, dict)
 NAMED = {"name": str, "*": SETTING}
 SCALE = (None, range(1, 256), str)
 SEEDS = {"seed": SEED, "order_seed": (None, SEED), "plan_seed": SEED}
+SOURCE = (None, {"name": str, "schema?": (None, dict), "*": (*SCALAR, [str])})
 NAMES = {"class_names?": (None, [str])}
 DATA = {
     **{"name": str, "input_shape?": [COUNT], "inputs": str, "labels?": str, "heldout?": (None, {"*": str})},
@@ -33,7 +34,7 @@ STATUSES = frozenset(("finished", "diverged", "pruned", "stopped", "failed", "ru
 RECORD = IDENTITY | {
     **{"prequential": bool, "status": STATUSES, "heldout": FIGURES, "seconds": Real(0)},
     **{"flops": (None, {"code": Real(0), "heldout": Real(0)}), "arrays": {"*": {"length": COUNT, "digest": str}}},
-    **{"conditioned_on?": str, "source?": (None, {"name": str, "*": SCALAR})},
+    **{"conditioned_on?": str, "source?": SOURCE},
     **{"name?": (None, str), "method_title?": (None, str)},
 }
 """`record.json` of a run."""
@@ -63,7 +64,7 @@ PREPARED = {
     **{"name": str, "num_classes": range(1 << 32), "input_shape": [COUNT], "length": SOME, "order_seed": (None, SEED)},
     **{"dtype": NUMBER_TYPES, "label_dtype": NUMBER_TYPES, "conditioned_on?": str, "given?": str},
     **{"skipped?": COUNT, "scale?": SCALE, **NAMES},
-    **{"source?": (None, {"name": str, "*": SCALAR}), "shard_rows?": (None, SOME)},
+    **{"source?": SOURCE, "shard_rows?": (None, SOME)},
     **{"blocks": {"inputs": [str], "labels": [str]}, "digests": {"inputs": str, "labels": str, "*": str}},
 }
 """`prepared.json` of prepared data."""

@@ -34,7 +34,8 @@ FLAGS = (
     "method streams batch-size length age-law age-scale capacity replacement split-points epochs shrink perturb "
     "first-block min-steps optimizer lr eps weight-decay momentum ema no-ema-warmup no-calibration "
     "batch-statistics label-smoothing augment average-flips width preset seed order-seed plan-seed device out json "
-    "order label array standardise size crop workers skip-broken examples data-seed data-dir"
+    "order label drop columns heldout time schema array standardise size crop workers skip-broken examples "
+    "data-seed data-dir"
 )
 Captured = pytest.CaptureFixture[str]
 
@@ -379,7 +380,7 @@ def test_every_preset_makes_a_plan_for_every_method(preset: Preset) -> None:
 def test_presets_are_found_by_data_and_model() -> None:
     assert {preset.name for preset in PRESETS} == {"default", "best", "plain", "paper"}
     assert find_preset("default", "csv:a.csv", "mlp2") != find_preset("default", "mnist", "lenet")
-    assert find_preset("best", "csv:mnist.csv", "mlp2").data == ("csv:*",)
+    assert find_preset("best", "csv:mnist.csv", "mlp2").data == ("csv:*", "table:*")
     assert find_preset("best", "cifar10", "vggpp").method("mi-rb", {}) == pq.ReplayBuffer(
         num_replays=80, batch_size=64, first_block=8, min_steps=8
     )

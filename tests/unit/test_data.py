@@ -121,6 +121,10 @@ X = np.zeros((4, 2), np.float32)
         (lambda: from_arrays(X, [0, -1, 2, 1]), "got -1 at position 1"),
         (lambda: from_arrays(X, [0.0, 1.0, 1.0, 0.0]), "whole numbers, got torch.float64; convert with"),
         (lambda: from_arrays(X, [b"a", b"b", b"a", b"b"]), "labels must be numbers, got |S1".replace("|", "[|]")),
+        (
+            lambda: from_arrays(X, ["a", "b", None, "b"]),
+            "must all be text or all whole numbers, got None",
+        ),
         (lambda: from_arrays(X, np.zeros((4, 1), int)), r"one whole number per example, got shape \(4, 1\)"),
         (lambda: from_arrays(X * np.nan, [0, 1, 0, 1]), "example 0 holds NaN or infinity"),
         (lambda: from_arrays(np.array([[0.0], [np.inf]]), [0, 1]), "example 1 holds NaN"),

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -50,6 +51,7 @@ def test_the_commands_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setitem(SOURCES, "mnist", replace(SOURCES["mnist"], read=quickly_evaluated))
     monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "tests" / "files" / "flights.csv.gz", tmp_path)
     for name, text in FILE.findall(page.read_text()):
         Path(name).write_text(text)
     for program, *arguments in commands(page):

@@ -307,7 +307,7 @@ def test_offline_the_error_names_file_size_and_place(name: str, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("ask", "complaint"),
     [
-        (lambda: load("mnist", label="y"), "label has no meaning for mnist; it belongs to csv:, npz:, hf:"),
+        (lambda: load("mnist", label="y"), "label has no meaning for mnist; it belongs to table:, csv:, npz:, hf:"),
         (lambda: load("mnist", lable="y"), "unknown data option 'lable'; did you mean 'label'?"),
         (lambda: load("mnist", order="sorted"), "unknown order 'sorted'"),
         (lambda: load("mnist", order="given", order_seed=3), "order 'given' has no seed, got order_seed 3"),

@@ -70,7 +70,7 @@ def test_names_of_classes_can_be_given() -> None:
         (lambda: pq.from_arrays(X, ["a"] * 4), "labels hold a single class, 'a'; there is nothing to predict"),
         (lambda: pq.from_arrays(X, list("abca"), num_classes=2), "3 names, and num_classes is 2; make them agree"),
         (lambda: pq.from_arrays(X, list("abca"), heldout=(X, list("abcd"))), "'d' at position 3, which is none of"),
-        (lambda: pq.from_arrays(X, list("abca"), heldout=(X, [0, 1, 2, 0])), "text and the held-out ones are not"),
+        (lambda: pq.from_arrays(X, list("abca"), heldout=(X, [0, 1, 2, 0])), "some are text and some are not"),
         (lambda: pq.from_arrays(X, [0, 1, 0, 1], class_names="ab"), "class_names must be a list of texts, got 'ab'"),
         (lambda: pq.from_arrays(X, [0, 1, 0, 1], class_names=["a", "a"]), "at least two different texts"),
         (lambda: pq.from_arrays(X, [0, 1, 0, 2], class_names=["a", "b"]), "got 2 at position 3"),

@@ -53,7 +53,7 @@ usage: preq COMMAND ...
 start here:
   preq run mnist lenet                        MNIST, in about a minute
   preq run mnist nets.py:make_net             your own model, in a file
-  preq run csv:table.csv mlp2 --label class   your own data; folder:, npz: too
+  preq run table:t.csv mlp2 --label class     your own data; folder:, npz: too
   preq run mnist lenet --method file.py:Mine  your own method
   preq compare runs                           which run is best, and how surely
   preq COMMAND --help                         every setting, with its default

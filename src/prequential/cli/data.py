@@ -8,15 +8,25 @@ from typing import Annotated
 import tyro
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
+from prequential.cli.parse import UNSET, Word
+from prequential.cli.schema import print_schema
 from prequential.cli.show import LiveLine, print_list
-from prequential.cli.source import PlaceFlags, SourceFlags
+from prequential.cli.source import SourceFlags
+from prequential.errors import PreqError
 from prequential.settings import setting
 from prequential.terminal import tell
 
 
 @dataclass(frozen=True, kw_only=True)
-class List(PlaceFlags):
-    """List the data sets that are known, what is present, and where. `preq data prepare --help` tells of preparing."""
+class List(SourceFlags):
+    """List the data sets that are known, what is present, and where; or tell of one, for a table what becomes of each
+    column. `preq data prepare --help` tells of preparing.
+
+    `preq data table:flights.csv --label late`
+    """
+
+    data: Annotated[tyro.conf.Positional[Word], tyro.conf.arg(metavar="DATA"), UNSET] = None
+    """A data set, or your own: table:PATH, folder:PATH, npz:PATH, hf:NAME."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +35,7 @@ class Prepare(SourceFlags):
     would be decoded again and again. A second call goes on where the first stopped."""
 
     data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
-    """A data set (see preq data), or your own: folder:PATH, csv:PATH, npz:PATH, hf:NAME."""
+    """A data set (see preq data), or your own: folder:PATH, table:PATH, npz:PATH, hf:NAME."""
     to: Annotated[str, tyro.conf.arg(metavar="DIR")]
     """The directory to fill; read it with prepared:DIR."""
     length: int | None = setting(None, hint="all")
@@ -33,7 +43,16 @@ class Prepare(SourceFlags):
 
 
 def main_data(flags: List) -> None:
-    """List."""
+    """List, or tell of one."""
+    if flags.data is not None:
+        data = flags.load(flags.data)
+        held = f", {len(data.heldout):,} held out" if data.heldout is not None else ""
+        shape = " × ".join(map(str, data.input_shape))
+        tell(f"{data.name}: {len(data):,} examples{held}, {data.num_classes:,} classes, inputs {shape}")
+        print_schema(data.schema)
+        return
+    if flags.asked():
+        raise PreqError(f"--{min(flags.asked())} is about one data set; name it, see preq data --help")
     from prequential.data.download import cache_directory
     from prequential.data.sources import SOURCES, user_directory
 

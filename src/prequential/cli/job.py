@@ -30,7 +30,7 @@ class DataFlags(SourceFlags):
     """The data."""
 
     data: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
-    """A data set (see preq data), or your own: folder:PATH, csv:PATH, npz:PATH, hf:NAME, prepared:DIR."""
+    """A data set (see preq data), or your own: folder:PATH, table:PATH, npz:PATH, hf:NAME, prepared:DIR."""
     length: int | None = setting(None, hint="all")
     """Take the first N examples of the ordered whole."""
 
@@ -67,14 +67,21 @@ class JobFlags(DataFlags, ModelFlags, SettingFlags, MachineFlags):
 
     def job(self) -> dict[str, Any]:
         """What `run` and `encode` take besides model and data, checked as far as that needs no data."""
-        method, recipe = self.chosen(find_preset(self.preset, data_name(self.data, self.data_dir), self.model))
+        method, recipe = self.chosen(
+            find_preset(self.preset, data_name(self.data, self.data_dir, self.array), self.model)
+        )
         same = {name: getattr(self, name) for name in ("seed", "plan_seed", "device", "execution")}
         width = 1.0 if self.width is None else self.width
         return same | {"method": method, "recipe": recipe, "width": width, "threads": self.num_threads}
 
 
-def data_name(data: str, data_dir: str | None) -> str:
-    """What presets are looked up by: for prepared data the source it was made from."""
+def data_name(data: str, data_dir: str | None, array: str | None = None) -> str:
+    """What presets are looked up by: for prepared data the source it was made from, for tables in arrays a table."""
+    if data.startswith("npz:"):
+        from prequential.data.sources import user_directory
+        from prequential.data.sources.archives import holds_table
+
+        return data.replace("npz:", "table:", 1) if holds_table(data, user_directory(data_dir), array) else data
     if not data.startswith("prepared:"):
         return data
     from prequential.data.sources import load

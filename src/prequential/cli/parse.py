@@ -68,6 +68,14 @@ def _positions(texts: list[str]) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+MAYBE = PrimitiveConstructorSpec(
+    nargs=(0, 1),
+    metavar="[COLUMN=VALUE]",
+    instance_from_str="".join,
+    is_instance=lambda value: value is None or isinstance(value, str),
+    str_from_instance=lambda value: [value] if value else [],
+)
+"""A flag that may stand alone: then it is an empty text."""
 Word = Annotated[str | None, _type("".join, "NAME")]
 PathText = Annotated[str | None, _type("".join, "PATH")]
 Runs = Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")]

@@ -9,7 +9,7 @@ import numpy as np
 import tyro
 
 from prequential.cli.job import MachineFlags, data_name
-from prequential.cli.parse import UNSET, JsonFlag, Word, flag_group
+from prequential.cli.parse import MAYBE, UNSET, JsonFlag, Word, flag_group
 from prequential.cli.settings import SettingFlags
 from prequential.cli.show import duration
 from prequential.cli.source import SourceFlags
@@ -62,21 +62,22 @@ class PlanFlags(PlanDataFlags, PlanModelFlags, SettingFlags, MachineFlags, JsonF
 
     events: int = 12
     """How many events to list."""
-    heldout: bool = False
-    """Include the closing stage and the evaluation on held-out data."""
+    heldout: Annotated[str | None, MAYBE, UNSET] = None
+    """Include the closing stage and the evaluation on held-out data. COLUMN=VALUE: of the rows of a table that have
+    this value in this column."""
 
 
 def main_plan(flags: PlanFlags) -> None:
     """Check, print."""
-    flags = _together(flags)
+    closing, flags = flags.heldout is not None, _together(replace(flags, heldout=flags.heldout or None))
     require_count("--events", flags.events, at_least=0)
     if (flags.model is None) != (flags.data is None):
         raise PreqError("a cost needs both --model and --data; give the other too, or leave both out")
-    preset = find_preset(flags.preset, data_name(flags.data or "", flags.data_dir), flags.model or "")
+    preset = find_preset(flags.preset, data_name(flags.data or "", flags.data_dir, flags.array), flags.model or "")
     data = None if flags.data is None else flags.load(flags.data, flags.length)
     length = flags.length if flags.length is not None else 60_000 if data is None else len(data)
     method, recipe = flags.chosen(preset)
-    plan = Plan(method, length, flags.plan_seed, heldout=flags.heldout)
+    plan = Plan(method, length, flags.plan_seed, heldout=closing)
     plan.check()
     counts = plan.counts()
     cost = {} if data is None else _cost(flags, plan, data, recipe)

@@ -1,6 +1,7 @@
 """`preq run DATA MODEL`."""
 
 import math
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -73,10 +74,12 @@ def main_run(flags: Run) -> int:
     if flags.out is not None and not flags.resume:
         require_no_run(Path(flags.out))
 
+    from prequential.cli.schema import print_schema
     from prequential.cli.show import ProgressBar, print_result
     from prequential.runs.run import Interrupted, run
 
     data = flags.load(flags.data, flags.length)
+    print_schema(data.schema, sys.stderr if flags.json else sys.stdout)
     kept = {name: getattr(flags, name) for name in ("out", "name", "resume", "checkpoint_seconds")}
     signal_number = 0
     with ProgressBar(method, len(data), plan_seed=flags.plan_seed, tell=flags.tell) as bar:

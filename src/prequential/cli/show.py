@@ -2,10 +2,10 @@
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from operator import itemgetter
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
@@ -23,6 +23,8 @@ from prequential.runs.record import Record
 from prequential.scaling import in_words
 from prequential.terminal import printable, tell
 
+SHOWN, LETTERS = 4, 12
+"""Names of classes that a table of results lists, and how much of each."""
 MOST_BAR, LEAST_BAR = 24, 6
 SECONDS_LEFT = 14
 """What the time left takes: "23:00:00 left", and a space."""
@@ -82,13 +84,26 @@ class ProgressBar(LiveLine):
         self.update(self._run, completed=progress.trained_examples, **told)
 
 
-def print_list(heads: Iterable[TableColumn | str], rows: Iterable[Iterable[str | Text]], note: str) -> None:
+def print_list(
+    heads: Iterable[TableColumn | str], rows: Iterable[Iterable[str | Text]], note: str, file: IO[str] | None = None
+) -> None:
     """What there is, as a table, and below it what is to be known of it; a cell of several lines is a `Text`."""
-    console, table = Console(), Table(*heads, box=None)
+    console, table = Console(file=file), Table(*heads, box=None)
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
     console.print(table)
     console.print(Text(printable(note), "dim"))
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few names of classes.
+
+    Example:
+        >>> listed(["down", "up"]), listed(["a", "b", "c", "d", "e"])
+        ('down, up', 'a, b, c, d, …')
+    """
+    short = [name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…" for name in map(printable, names)]
+    return ", ".join([*short[:SHOWN], *["…"] * (len(short) > SHOWN)])
 
 
 def duration(seconds: float) -> str:
@@ -125,6 +140,7 @@ def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
     their = row or Published("mnist", "", "", None, None, None, None, None)
     their_bits = their.nats / math.log(2) / their.length if their.nats else None
     return [
+        *([("classes", listed(names), "")] if (names := record.class_names) else []),
         ("labels", f"{len(record.nats) if record.prequential else record.length:,}", f"{their.length:,}"),
         ("codelength, nats", number(record.codelength, ",.0f"), number(their.nats, ",.0f")),
         ("bits per label", number(record.bits_per_label, ".4f"), number(their_bits, ".4f")),

@@ -65,7 +65,8 @@ def source_arguments(source: Mapping[str, Any], data_dir: str | None) -> list[st
     for name, value in source.items():
         if name != "name":
             flag = f"--{name.replace('_', '-')}"
-            arguments += [flag] if value is True else [flag, str(value)]
+            several = value if isinstance(value, list | tuple) else [value]
+            arguments += [flag] if value is True else [flag, *map(str, several)]
     return arguments
 
 

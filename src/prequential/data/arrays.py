@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from prequential.data.classes_of_text import checked_names, names_of, numbered_texts, texts_of
 from prequential.data.items import Keys, example_of
 from prequential.data.sequence import ArraySequence
+from prequential.data.tables.matrix import standardised_inputs
 from prequential.errors import PreqError, PreqWarning, require_count
 from prequential.scaling import Scale, parsed_scale
 
@@ -29,6 +30,7 @@ def from_arrays(
     name: str = "arrays",
     source: Mapping[str, Any] | None = None,
     scale: Scale | None = None,
+    standardise: str | None = None,
     class_names: Sequence[str] | None = None,
 ) -> ArraySequence:
     """A sequence from arrays, in the order given.
@@ -46,6 +48,9 @@ def from_arrays(
         source: what `load_data` would have to be asked for to give it again, if it can.
         scale: what uint8 inputs are out of: 0 to that is brought to −1 to 1; or "none", and they reach the model as
             they are. Default: 255 if one of the first 256 rows holds 128 or more; else a run is refused.
+        standardise: for rows of numbers: "table", mean 0 and variance 1 over all rows; "causal", over the rows up to
+            each one; or "none". Holes (NaN) then become the mean, and a further column tells where they were.
+            Default: inputs are taken as they are.
         class_names: what the classes are called, in the order of their numbers. Default: the texts, where labels are.
 
     Example:
@@ -55,6 +60,14 @@ def from_arrays(
         >>> from_arrays(np.zeros((3, 2)), ["oak", "ash", "oak"]).class_names
         ('ash', 'oak')
     """
+    if standardise is not None:
+        if scale is not None:
+            raise PreqError("scale is about uint8 pictures, standardise about rows of numbers; leave one out")
+        inputs, heldout, table = standardised_inputs(inputs, heldout, standardise, name)
+        made = from_arrays(
+            inputs, labels, num_classes=num_classes, heldout=heldout, name=name, source=source, class_names=class_names
+        )
+        return table(made)
     stored_inputs = _checked_inputs(inputs)
     if scale is not None:
         scale = parsed_scale(scale)
@@ -80,9 +93,7 @@ def from_arrays(
         if not isinstance(heldout, tuple | list) or len(heldout) != 2:
             raise PreqError(f"heldout must be a pair (inputs, labels), got {type(heldout).__name__}")
         if (texts_of(heldout[1]) is None) != (texts is None):
-            raise PreqError(
-                "the labels are text and the held-out ones are not, or the other way round; make them alike"
-            )
+            raise PreqError("of the labels and the held-out ones, some are text and some are not; make them alike")
         held = from_arrays(*heldout, num_classes=num_classes, class_names=class_names, name=f"{name} (held-out)")
         if held.input_shape != tuple(stored_inputs.shape[1:]) or held.stored_inputs.dtype != stored_inputs.dtype:
             raise PreqError(

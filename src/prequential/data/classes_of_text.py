@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from prequential.data.tables.schema import names_beyond_numbers
 from prequential.errors import PreqError
 
 TEXT_KINDS = "UTO"
@@ -53,16 +54,13 @@ def names_of(texts: Iterable[str], what: str = "labels") -> tuple[str, ...]:
 
 
 def names_of_values(labels: NDArray[Any]) -> tuple[str, ...] | None:
-    """Whole numbers as names of the classes that they become in their order; None where they are 0, 1, 2, … already.
+    """Labels as names of the classes that they become in their order; None where they are 0, 1, 2, … already.
 
     Example:
         >>> names_of_values(np.array([7.0, 2.0, 7.0])), names_of_values(np.array([1, 0]))
         (('2', '7'), None)
     """
-    known = np.unique(labels)
-    if known.dtype.kind == "b":
-        return tuple(map(str, known.tolist()))
-    return None if np.array_equal(known, np.arange(len(known))) else tuple(str(int(value)) for value in known)
+    return names_beyond_numbers([str(int(v)) if labels.dtype.kind == "f" else str(v) for v in np.unique(labels)])
 
 
 def checked_names(names: Sequence[str], num_classes: int | None) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from prequential.terminal import printable
 
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
+    from prequential.data.tables.schema import Schema
 
 Read = tuple[NDArray[np.int64], int | None]
 """Positions that will be read: for prediction, or for training with this key."""
@@ -114,6 +115,11 @@ class SequenceDefaults:
     def listing(self) -> str:
         """A fingerprint of the names of the files that it is read from; empty where there are none."""
         return ""
+
+    @property
+    def schema(self) -> "Schema | None":
+        """What became of the columns of a table; None where there was none."""
+        return None
 
     @property
     def examples(self) -> torch.Tensor | None:

@@ -4,8 +4,15 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any
 
+from prequential.errors import PreqError
 from prequential.scaling import parsed_scale
 from prequential.settings import check_settings, setting
+
+
+def require_schema(value: Any) -> None:
+    """Refuse what is neither a path nor the content of a schema, which a record has."""
+    if not isinstance(value, str | dict) or not value:
+        raise PreqError(f"schema must be a file, got {value!r}; write --schema flights.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,15 +20,26 @@ class DataOptions:
     """How a source is read. Each option belongs to some sources; elsewhere it is a mistake."""
 
     label: str | None = None
-    """csv:, npz:, hf: the column (or array) of labels."""
+    """table:, npz:, hf: the column (or array) of labels."""
+    drop: tuple[str, ...] | None = None
+    """table: columns that are no inputs."""
+    columns: tuple[str, ...] | None = None
+    """table: the columns that are inputs; all others are not."""
+    heldout: str | None = None
+    """table: COLUMN=VALUE: hold out the rows that have this value in this column, such as a fold."""
+    time: str | None = None
+    """table: the column to order the rows by, dates or numbers; equal ones stay in the order of the file."""
+    schema: str | None = setting(None, check=require_schema)
+    """table: a file that says what becomes of each column: read if it is there, else written."""
     array: str | None = None
     """npz: the array of inputs."""
     standardise: str | None = setting(
         None, choices=("table", "causal", "none"), called="way to standardise", hint="table"
     )
-    """csv:, npz:, hf: mean 0 and variance 1 over the whole table, causal (rows up to each one), or none."""
+    """table:, npz:, hf: mean 0 and variance 1 over the whole table, causal (rows up to each one), or none."""
     scale: str | None = setting(None, check=parsed_scale, hint="255 where it is clear")
-    """npz:, prepared: what uint8 inputs are out of (255: images; it is brought to 1, 0 to -1), or none: as they are."""
+    """npz:, hf:, prepared: what uint8 inputs are out of (255: images; it is brought to 1, 0 to -1), or none: as they
+    are."""
     size: int | None = setting(None, at_least=1, at_most=4096, hint="the first image's, at most 224")
     """Image files: the side in pixels that they are brought to."""
     crop: str | None = setting(None, choices=("random", "centre"), hint="random")

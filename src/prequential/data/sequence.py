@@ -122,7 +122,7 @@ class ReorderableSequence(LoadedSequence):
         return self.order
 
     @property
-    def num_rows(self) -> int:
+    def num_rows(self) -> int | None:
         return len(self.stored_labels)
 
     def rows(self, positions: NDArray[np.int64]) -> torch.Tensor:

@@ -59,10 +59,11 @@ def differences(facts: Facts, earlier: Mapping[str, Any]) -> list[str]:
     """What keeps a run from going on with an earlier one."""
     before = EAGER | earlier.get("environment", {})
     # records of before say nothing of the scale, which was always that of images
-    then, now = (
-        {**told, "data": without_told(told.get("data") or {}), "scale": told.get("scale") or INTENSITY}
-        for told in (earlier, vars(facts))
-    )
+    then, now = ({**told, "scale": told.get("scale") or INTENSITY} for told in (earlier, vars(facts)))
+    both = set(then.get("data") or ()) & set(now["data"]) & {"class_names"}  # of before there are no names
+    for told in (then, now):
+        data = told.get("data") or {}
+        told["data"] = without_told(data) | {name: data[name] for name in both}
     return _changed(IDENTITY, then, now) + _changed(("device", *EAGER), before, facts.environment)
 
 

@@ -112,6 +112,7 @@ class Record(Facts, LabelCosts):
             **{part: getattr(self, part)["name"] for part in ("method", "model", "data")},
             "seed": self.seeds["seed"],
             "record": None if self.path is None else str(self.path),
+            **({"class_names": list(self.class_names)} if self.class_names else {}),
         } | ({} if self.status == "finished" else {"status": self.status, "positions": len(self.nats)})
 
     def _repr_html_(self) -> str:

@@ -22,6 +22,7 @@ from prequential.scaling import parsed_scale
 ORDERS = ("shuffled", "given")
 IMAGES = ("size", "crop", "workers", "skip_broken")
 TABLE = ("label", "standardise")
+COLUMNS = (*TABLE, "drop", "columns", "heldout", "time", "schema")
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,14 @@ def load(
     data_dir: str | Path | None = None,
     **options: Any,
 ) -> LoadedSequence:
-    """The data of that name: a data set (see `preq data`), or `folder:`, `csv:`, `npz:`, `hf:`, `prepared:` and a path.
+    """The data of that name: a data set (see `preq data`), or `folder:`, `table:`, `npz:`, `hf:`, … and a path.
 
     Args:
         order: "shuffled" (the default) or "given" (for streams; the default for those known to be one).
         order_seed: the seed of the shuffle. Default: 0.
         data_dir: a directory that holds the publisher's files; searched first.
             Default: the environment variable PREQ_DATA.
-        options: see `DataOptions`: label, array, standardise, scale, size, crop, workers, skip_broken, …
+        options: see `DataOptions`: label, drop, array, standardise, scale, size, crop, workers, skip_broken, …
 
     Example:
         >>> data = load("mnist")
@@ -83,7 +84,7 @@ def open_source(
         unasked: a file names the data and no person does; see `Request.unasked`.
     """
     if not isinstance(name, str):
-        raise PreqError(f"data is asked for by name, such as 'mnist' or 'csv:table.csv', got {name}")
+        raise PreqError(f"data is asked for by name, such as 'mnist' or 'table:flights.csv', got {name}")
     source, argument = find_source(name)
     if unknown := set(options) - set(DataOptions.__dataclass_fields__):
         raise unknown_name("data option", min(unknown), DataOptions.__dataclass_fields__)
@@ -172,7 +173,11 @@ _SOURCES = (
     ),
     Source("folder:", "images in one sub-folder per class (JPEG, PNG, WebP)", folders.folder, options=IMAGES),
     Source("list:", "a text file of image paths and labels, one pair per line", folders.listed, options=IMAGES),
-    Source("csv:", "a table with a header, one column of which is the label", tables.csv, options=TABLE),
+    Source(
+        "table:", "a table, one column of which is the label (csv, tsv, gzipped or not; Parquet)",
+        tables.file, options=COLUMNS,
+    ),
+    Source("csv:", "another name for table:", tables.file, options=COLUMNS),
     Source("npz:", "NumPy arrays: inputs and labels", archives.npz, options=(*TABLE, "array", "scale")),
     Source(
         "hf:", "a Hugging Face data set, by name or saved to disk", hub.hub,

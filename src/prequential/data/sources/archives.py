@@ -9,6 +9,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prequential.data.classes_of_text import names_of_values
 from prequential.data.sequence import ArraySequence
 from prequential.data.sources.request import Request
 from prequential.data.sources.tables import Rows, table, with_numbers
@@ -50,8 +51,22 @@ def npz(request: Request) -> ArraySequence:
     if request.options.standardise not in (None, "none"):
         raise PreqError(f"{path} holds images, not a table; leave --standardise out")
     held_images = (as_images(held[0][0]), held[0][1]) if held else None
-    scale = request.options.scale
-    return request.sequence(as_images(inputs), labels, heldout=held_images, name=path.stem, scale=scale)
+    more = {"scale": request.options.scale, "class_names": names_of_values(train.labels)}
+    return request.sequence(as_images(inputs), labels, heldout=held_images, name=path.stem, **more)
+
+
+def holds_table(name: str, directory: Path | None, array: str | None) -> bool:
+    """Whether the inputs of an archive are rows of numbers, by their header alone; False where it cannot be read."""
+    try:
+        path = Request(name=name, argument=name.partition(":")[2], directory=directory).path()
+        with reading(path), path.open("rb") as file:
+            archive = Archive(path, file)
+            usual = [inputs for inputs, _ in USUAL_ARRAYS] if array is None else [array]
+            found = next((each for each in usual if each in archive.files), None)
+            dtype, shape = (None, ()) if found is None else archive.kind_of(found)
+    except PreqError:
+        return False  # reading it will say why
+    return len(shape) == 2 and dtype != np.uint8
 
 
 def as_images(values: NDArray[Any]) -> NDArray[Any]:
@@ -90,6 +105,17 @@ class Archive:
     def files(self) -> list[str]:
         """The names of the arrays."""
         return list(self._members)
+
+    def kind_of(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        """The type and the shape of an array, by its header."""
+        what = f"{self._path}: array '{name}'"
+        try:
+            with self._zip.open(self._members[name]) as file:
+                return _matched(file, what)[:2]
+        except PreqError:
+            raise
+        except Exception as error:
+            raise PreqError(f"{what} is damaged ({in_one_line(error)})") from None
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         info, what = self._members[name], f"{self._path}: array '{name}'"

@@ -1,6 +1,5 @@
-"""Classes of tables: any whole numbers, however large, as 0, 1, 2, …; none goes through a float. No torch."""
+"""Classes of tables: text, or any whole numbers, however large, as 0, 1, 2, …; none goes through a float. No torch."""
 
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ def numbered(values: NDArray[Any], what: str, known: NDArray[Any] | None = None)
     """
     if values.ndim != 1:
         raise PreqError(f"{what} must hold one label per row, got shape {values.shape}")
-    whole = _whole_numbers(values, what)
-    classes = np.unique(whole if known is None else _whole_numbers(known, what))
+    whole = _exact(values, what)
+    classes = np.unique(whole if known is None else _exact(known, what))
     if len(classes) < 2:
         raise PreqError(f"{what} holds a single class; there is nothing to predict")
     if classes.dtype != whole.dtype:  # together they would become floats
@@ -32,8 +31,10 @@ def numbered(values: NDArray[Any], what: str, known: NDArray[Any] | None = None)
     return np.searchsorted(classes, whole).astype(np.int64)
 
 
-def _whole_numbers(values: NDArray[Any], what: str) -> NDArray[Any]:
-    """Labels as int64, or as uint64 where they need it; exactly, or they are refused."""
+def _exact(values: NDArray[Any], what: str) -> NDArray[Any]:
+    """Labels as text, as int64, or as uint64 where they need it; exactly, or they are refused."""
+    if values.dtype.kind == "U":
+        return values
     if values.dtype.kind == "f":
         bad = np.flatnonzero(~np.isfinite(values) | (values != np.round(values)))
         if len(bad):
@@ -48,17 +49,6 @@ def _whole_numbers(values: NDArray[Any], what: str) -> NDArray[Any]:
                 f"one as {values.dtype}; save the labels as int64"
             )
     elif values.dtype.kind not in "biu":
-        raise PreqError(f"{what} must be whole numbers, got {values.dtype}; number the classes 0, 1, 2, …")
+        raise PreqError(f"{what} must be text or whole numbers, got {values.dtype}; number the classes 0, 1, 2, …")
     needs_all = values.dtype == np.uint64 and bool((values > np.iinfo(np.int64).max).any())
     return values if needs_all else values.astype(np.int64)
-
-
-def whole_number(text: str) -> int | None:
-    """The whole number that a finite number is; None where it is none.
-
-    Example:
-        >>> [whole_number(text) for text in ("9007199254740993", "7.0", "1e3", "0.99999999999999999999")]
-        [9007199254740993, 7, 1000, None]
-    """
-    value = Decimal(text)
-    return int(value) if value == value.to_integral_value() else None

@@ -48,7 +48,8 @@ class Request:
     @property
     def source(self) -> dict[str, Any]:
         """What a record keeps of it."""
-        return {"name": self.name, **self.options.asked()}
+        asked = self.options.asked()
+        return {"name": self.name, **{k: list(v) if isinstance(v, tuple) else v for k, v in asked.items()}}
 
     @property
     def kind(self) -> str:

@@ -117,7 +117,8 @@ def data_card(comparison: Comparison, record: Record) -> dict[str, str]:
     facts |= {f"{SIMPLE_CODES[name].title}, nats": number(nats) for name, nats in comparison.simple.items()}
     known = ("name", "input_shape", "heldout", "class_names")
     facts |= flat({name: value for name, value in data.items() if name not in known})
-    return facts | {f"source · {name}": text for name, text in flat(record.source or {}).items() if name != "name"}
+    asked = {name: value for name, value in (record.source or {}).items() if name not in ("name", "schema")}
+    return facts | {f"source · {name}": text for name, text in flat(asked).items()}
 
 
 def class_bars(record: Record) -> tuple[str, list[tuple[str, str, str, str]]]:
