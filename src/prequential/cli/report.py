@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from prequential.cli.parse import PathText, Runs
+from prequential.cli.parse import PathText, Runs, SameInputs
 from prequential.report.page import write_report
 
 
@@ -20,14 +20,16 @@ class ReportFlags:
     """
 
     directories: Runs
-    """Runs, folders of runs, or sweeps, on the same data in one order. In folders, unfinished runs are left out."""
+    """Runs, folders of runs, or sweeps, on the same labels in one order. In folders, unfinished runs are left out."""
     output: Annotated[PathText, tyro.conf.arg(aliases=("-o",), help_behavior_hint="(default: report.html)")] = None
     """The page to write; a file of that name is replaced."""
     prefix: bool = False
     """Compare only the labels that every run has coded, and take unfinished runs too."""
+    same_inputs: SameInputs = False
 
 
 def main_report(flags: ReportFlags) -> None:
     """Write, say where."""
-    written = write_report(flags.directories, flags.output or "report.html", prefix=flags.prefix)
+    output = flags.output or "report.html"
+    written = write_report(flags.directories, output, prefix=flags.prefix, same_inputs=flags.same_inputs)
     print(f"report: {written} ({written.stat().st_size / 1e6:,.1f} MB)")

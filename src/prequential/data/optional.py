@@ -102,11 +102,6 @@ class SequenceDefaults:
         return ""
 
     @property
-    def examples(self) -> torch.Tensor | None:
-        """What identifies each row beyond its inputs; where there is something, `digests` has `examples`."""
-        return None
-
-    @property
     def source_rows(self) -> torch.Tensor | None:
         """For each position its place in the order of the source; None where that is not known."""
         return None

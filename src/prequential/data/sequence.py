@@ -186,8 +186,6 @@ class ArraySequence(ReorderableSequence):
     heldout: "ArraySequence | None" = None
     source: Mapping[str, Any] | None = None
     conditioned_on: str = INPUTS_SO_FAR
-    examples: torch.Tensor | None = None
-    """What identifies each row beyond its inputs: sequences that show different parts of the same examples share it."""
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -205,10 +203,3 @@ class ArraySequence(ReorderableSequence):
     def _input_digest(self) -> str:
         context = ["bfloat16"] if self.stored_inputs.dtype == torch.bfloat16 else []
         return digest_of_rows(len(self), self._bits, *context)
-
-    @cached_property
-    def _digests(self) -> dict[str, str]:
-        examples = self.examples
-        if examples is None:
-            return super()._digests
-        return super()._digests | {"examples": digest_of_rows(len(self), lambda p: examples[self.rows(p)].numpy())}

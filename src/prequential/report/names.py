@@ -3,13 +3,14 @@
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, takewhile
 from pathlib import PurePath
 from typing import Any
 
 from prequential import catalogue
 from prequential.report.seeds import Run
+from prequential.report.text import listed
 from prequential.runs.record import Record
 
 SEPARATORS = " -_./()="
@@ -29,6 +30,11 @@ def main_settings(record: Record) -> dict[str, str]:
         for name, short in catalogue.short_names().items()
         if isinstance(settings.get(name), int | float)
     }
+
+
+def data_of(records: Iterable[Record]) -> str:
+    """What the data of records is called; a few names where the same labels have several inputs."""
+    return listed(list(dict.fromkeys(str(record.data["name"]) for record in records)))
 
 
 def short_names(records: Sequence[Record]) -> list[str]:

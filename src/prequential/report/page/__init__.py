@@ -15,15 +15,16 @@ __all__ = ["page_of", "write_report"]
 SUFFIXES = (".html", ".htm")
 
 
-def write_report(runs: Sources, path: str | Path, *, prefix: bool = False) -> Path:
+def write_report(runs: Sources, path: str | Path, *, prefix: bool = False, same_inputs: bool = False) -> Path:
     """Write one self-contained page about runs: comparison, interactive plots, settings, data and environment.
 
     Args:
-        runs: records, run directories, or folders of runs; all on the same data in the same order. Runs in folders
-            that are not finished (pruned trials of a sweep) or cannot be read are left out, with a warning; those
-            that are named are refused.
+        runs: records, run directories, or folders of runs; all on the same labels in the same order. Runs in
+            folders that are not finished (pruned trials of a sweep) or cannot be read are left out, with a warning;
+            those that are named are refused.
         path: the page, a file that ends in .html. What is there is replaced.
         prefix: compare only the labels that every run has coded, and take unfinished runs too.
+        same_inputs: refuse runs whose inputs differ; else the page says so.
 
     Raises:
         PreqError: if runs cannot be read or compared, or the page cannot be written.
@@ -34,7 +35,7 @@ def write_report(runs: Sources, path: str | Path, *, prefix: bool = False) -> Pa
     require_place("report", path)
     found = RunSet.find(runs, Needs(prefix=prefix), slim)
     found.warn()
-    page = page_of(compare(found.records, prefix=prefix), found.notes)
+    page = page_of(compare(found.records, prefix=prefix, same_inputs=same_inputs), found.notes)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page.encode(errors="backslashreplace"))
