@@ -1,8 +1,10 @@
 """A page in Debian's Chromium, driven by Playwright: what it asked for, what it complained of, and what it shows."""
 
 import os
+import re
 import shutil
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +41,15 @@ class Browser:
         self.wait_for("document.documentElement?.dataset.ready === 'true'")
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
         return time.monotonic() - begun
+
+    def go(self, page: Path) -> None:
+        """Load a page from a file that need not be a report."""
+        self._requested.clear()
+        self._page.goto(page.absolute().as_uri())
+
+    def write(self, text: str) -> None:
+        """Type where the focus is."""
+        self._page.keyboard.type(text)
 
     def evaluate(self, expression: str) -> Any:
         """The value of a piece of JavaScript."""
@@ -84,6 +95,22 @@ class Browser:
     def print_to(self, path: Path) -> None:
         """Save the page as a PDF, as printing it would."""
         self._page.pdf(path=path, print_background=True, prefer_css_page_size=True)
+
+
+def texts_on_pages(pdf: Path) -> list[int]:
+    """How much is written on each page of a PDF that Chromium printed: pieces of text, not what they say."""
+    objects = {
+        int(each[1]): each[2] for each in re.finditer(rb"(\d+) 0 obj\s*(.*?)endobj", pdf.read_bytes(), re.DOTALL)
+    }
+    found = []
+    for content in objects.values():
+        if re.search(rb"/Type\s*/Page\b", content):
+            named = re.search(rb"/Contents\s*(\[[^\]]*\]|\d+ 0 R)", content)
+            assert named is not None
+            streams = [objects[int(number)] for number in re.findall(rb"(\d+) 0 R", named[1])]
+            drawn = [zlib.decompress(re.split(rb"stream\r?\n", each, maxsplit=1)[1]) for each in streams]
+            found.append(sum(len(re.findall(rb"T[jJ]\b", each)) for each in drawn))
+    return found
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from prequential.cli.show import LiveLine, print_list
 from prequential.cli.source import PlaceFlags, SourceFlags
+from prequential.report.text import counted
 from prequential.settings import setting
 
 
@@ -70,7 +71,7 @@ def main_data_prepare(flags: Prepare) -> None:
         prepared = prepare(data, flags.to, skip_broken=flags.skip_broken, listener=show)
     size = sum(file.stat().st_size for file in Path(flags.to).rglob("*.npy"))
     skipped = f", {prepared.index.skipped:,} broken ones left out" if prepared.index.skipped else ""
-    print(f"{len(prepared):,} examples{skipped}, {size / 1e6:,.0f} MB in {time.monotonic() - begin:,.1f} s")
+    print(f"{counted(len(prepared), 'example')}{skipped}, {size / 1e6:,.0f} MB in {time.monotonic() - begin:,.1f} s")
     print(f"read it with prepared:{flags.to}")
     if data.training_view:
         print("training then sees whole images; --augment resized-crop makes it see random parts of them")

@@ -19,7 +19,8 @@ from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of, title_of
 from prequential.report.comparison import Comparison
 from prequential.report.names import printable
-from prequential.report.page.facts import class_bars, data_card, environments_beside, settings_beside
+from prequential.report.page.cost import cost_of
+from prequential.report.page.facts import class_bars, data_card, environments_beside, setting_columns, settings_beside
 from prequential.report.picture import COLOURS, DASHES
 from prequential.report.reduction import Reduced, reduced, totals_after
 from prequential.report.table import Column
@@ -57,7 +58,8 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
     groups = [*comparison.entries, *comparison.uncoded]
     records = [record for group in groups for record in group.records]
     longest = max((r for entry in comparison.entries for r in entry.records), key=lambda r: len(r.nats))
-    columns, curves = columns_of(comparison), curves_of(comparison)
+    name_column, *figures = columns_of(comparison)
+    columns, curves = [name_column, *setting_columns(comparison), *figures], curves_of(comparison)
     rows: list[Row] = [*comparison.entries, *code_rows_of(comparison), *comparison.uncoded]
     return templates.get_template("page.html").render(
         comparison=comparison,
@@ -73,6 +75,7 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
         environments=environments_beside(records),
         most_columns=MOST_COLUMNS,
         missing=NOTHING,
+        cost=cost_of(comparison),
         card=data_card(comparison, longest),
         classes=class_bars(longest),
         num_runs=counted(len(records), "run"),
@@ -159,8 +162,10 @@ def _row(row: Row, columns: Sequence[Column[Any]]) -> dict[str, Any]:
     }
 
 
-def _sort_key(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else json.dumps(value)
+def _sort_key(value: Any) -> str:
+    if not isinstance(value, int | float):
+        return "" if value is None else str(value)
+    return "" if math.isnan(value) else json.dumps(value)
 
 
 def _precision(curves: Reduced) -> str:

@@ -11,7 +11,9 @@ import numpy as np
 
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.comparison import Comparison
+from prequential.report.names import setting_text, sweep_of, value_of, varying
 from prequential.report.seeds import SeedGroup, decided
+from prequential.report.table import Column
 from prequential.report.text import NOTHING, counted, listed, number
 from prequential.runs.record import Record
 
@@ -86,8 +88,29 @@ def as_text(value: Any) -> str:
 
 
 def settings_beside(groups: Sequence[SeedGroup]) -> Beside:
-    """Everything that was decided about each group but its seeds."""
-    return Beside([group.name for group in groups], [flat(decided(group.first)) for group in groups])
+    """Everything that was decided about each group but its seeds; also what its inputs are, where these differ."""
+    told = [flat(decided(group.first)) for group in groups]
+    if len({group.first.data.get("inputs") for group in groups}) > 1:
+        names = ("name", "input_shape", "inputs")
+        given = [{name: group.first.data.get(name) for name in names} for group in groups]
+        told = [flat({"inputs": facts}) | each for facts, each in zip(given, told, strict=True)]
+    return Beside([group.name for group in groups], told)
+
+
+def setting_columns(comparison: Comparison) -> list[Column[Any]]:
+    """A column for each setting that varies, where all that is compared are trials of sweeps."""
+    groups = [*comparison.entries, *comparison.uncoded]
+    if not all(sweep_of(group.first) for group in groups):
+        return []
+
+    def column(name: str, short: str) -> Column[Any]:
+        def value(row: Any) -> Any:
+            return value_of(row.first, name) if isinstance(row, SeedGroup) else None
+
+        return Column(short, "", value, setting_text, "a setting that varies among the trials")
+
+    told = varying([group.first for group in groups])
+    return [column(name, short) for name, short in told.items() if name != "seed"]
 
 
 def environments_beside(records: Sequence[Record]) -> Beside:
@@ -101,20 +124,29 @@ def data_card(comparison: Comparison, record: Record) -> dict[str, str]:
     data = record.data
     order, heldout = record.seeds["order_seed"], data.get("heldout")
     facts = {
-        "name": str(data["name"]),
+        "name": comparison.data,
         "labels in the sequence": f"{record.length:,}",
         "classes": f"{record.num_classes:,}",
-        "shape of an input": as_text(data.get("input_shape")),
+        "shape of an input": listed(
+            sorted({as_text(r.data.get("input_shape")) for r in _coded(comparison)}), MOST_VALUES
+        ),
         "order": "as given" if order is None else f"shuffled, order seed {order}",
         "held-out data": "none" if heldout is None else "yes, never charged",
-        "predictions look at": "; ".join(sorted({r.conditioned_on for e in comparison.entries for r in e.records})),
+        "predictions look at": "; ".join(sorted({r.conditioned_on for r in _coded(comparison)})),
     }
     if comparison.length < record.length:
         facts["labels compared"] = f"the first {comparison.length:,}"
     facts |= {f"{SIMPLE_CODES[name].title}, nats": number(nats) for name, nats in comparison.simple.items()}
-    known = ("name", "input_shape", "heldout")
+    has_many = len({r.data.get("inputs") for r in _coded(comparison)}) > 1
+    known = ("name", "input_shape", "heldout", *(["inputs"] if has_many else []))
     facts |= flat({name: value for name, value in data.items() if name not in known})
+    if has_many:
+        return facts | {"inputs": "differ between the runs, see the settings"}
     return facts | {f"source · {name}": text for name, text in flat(record.source or {}).items() if name != "name"}
+
+
+def _coded(comparison: Comparison) -> list[Record]:
+    return [record for entry in comparison.entries for record in entry.records]
 
 
 def class_bars(record: Record) -> tuple[str, list[tuple[str, str, str, str]]]:

@@ -1,6 +1,7 @@
 """Names beside dots that cover neither each other nor a dot."""
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,12 @@ def name_dots(figure: Any, axes: Any, places: NDArray[np.float64], names: Mappin
     figure.get_layout_engine().execute(figure)  # only now it is known where dots are
     scale = figure.dpi / 72
     dots = axes.transData.transform(places)
-    taken = [(x - DOT * scale, y - DOT * scale, x + DOT * scale, y + DOT * scale) for x, y in dots]
+    taken: list[tuple[float, ...]] = [
+        (x - DOT * scale, y - DOT * scale, x + DOT * scale, y + DOT * scale) for x, y in dots
+    ]
+    taken += [
+        _box(ends, scale) for line in axes.lines for ends in _segments(axes.transData.transform(line.get_xydata()))
+    ]
     if (legend := axes.get_legend()) is not None:
         taken.append(tuple(legend.get_window_extent().extents))
     room = [*axes.get_window_extent().extents]
@@ -54,6 +60,17 @@ def _around(width: float, height: float) -> Iterator[tuple[float, float]]:
                 y = up * height * 0.75 - height / 2
                 if x != -width / 2 or abs(y + height / 2) >= DOT + height / 2:
                     yield x, y
+
+
+def _segments(corners: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+    """The pieces of a line of steps, along and then up or down."""
+    for (x, y), (later_x, later_y) in pairwise(corners):
+        yield np.array([(x, y), (later_x, y)])
+        yield np.array([(later_x, y), (later_x, later_y)])
+
+
+def _box(ends: NDArray[np.float64], scale: float) -> tuple[float, ...]:
+    return (*(ends.min(axis=0) - scale), *(ends.max(axis=0) + scale))
 
 
 def _is_inside(box: tuple[float, ...], room: Any) -> bool:
