@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,14 +51,15 @@ def histograms(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     red, green, blue = (images.astype(np.int64) * BINS // 256).transpose(1, 0, 2, 3).reshape(3, len(images), -1)
     colours = (red * BINS + green) * BINS + blue
     counts = np.stack([np.bincount(row, minlength=BINS**3) for row in colours])
-    return np.sqrt(counts / colours.shape[1]).astype(np.float32)
+    shares: NDArray[np.float32] = np.sqrt(counts / colours.shape[1]).astype(np.float32)
+    return shares
 
 
 def views(photos: Path, labels: int) -> dict[str, ArraySequence]:
     """The same labels in the same order with each kind of inputs."""
     fine, classes = pixels(photos, 32)
     coarse, _ = pixels(photos, 16)
-    inputs = {"pixels-32": fine, "pixels-16": coarse, "histogram": histograms(fine)}
+    inputs: dict[str, NDArray[Any]] = {"pixels-32": fine, "pixels-16": coarse, "histogram": histograms(fine)}
     return {name: pq.from_arrays(each, classes, name=name).shuffled(0).take(labels) for name, each in inputs.items()}
 
 

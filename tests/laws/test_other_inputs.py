@@ -87,6 +87,7 @@ def test_inputs_are_called_by_what_tells_them_apart() -> None:
     )
     assert told(("a", "made", [3, 8, 8]), ("b", "made", [12])) == "the inputs differ (3 × 8 × 8: run 0; 12: run 1)"
     assert told(("abcdefghij", "made", [3]), ("b", "made", [3])) == "the inputs differ (abcdefgh: run 0; b: run 1)"
+    assert told(("a", "run 0", [3]), ("b", "run 1", [3])) == "the inputs differ (run 0; run 1)"
     assert told(*[("a", "one", [3])] * 4, ("b", "two", [3])) == "the inputs differ (one: 4; two: run 4)"
     assert told(("a", "made", [3]), ("a", "made", [3])) == ""
 

@@ -13,7 +13,7 @@ import prequential as pq
 from prequential.report.columns import columns_of
 from prequential.report.names import short_names, varying
 from prequential.report.page.cost import MOST_TICKS, Axis, cost_of
-from prequential.report.page.facts import setting_columns
+from prequential.report.page.facts import mattered, setting_columns
 from prequential.report.plots.dots import name_dots
 from prequential.report.plots.front import Front, plot_pareto
 from prequential.report.runs import RunSet
@@ -66,6 +66,21 @@ def test_settings_that_vary_are_columns_of_the_page_alone(tmp_path: Path) -> Non
     row, *_ = re.findall(r"<tr><th[^>]*>lr 0.2</th>.*?</tr>", page)
     assert '<td data-value="0.2">0.2</td>' in row
     assert "00001</th>" not in page
+
+
+def test_which_settings_mattered_is_told_where_there_are_enough_trials(tmp_path: Path) -> None:
+    few = [trial(tmp_path / "few", n, 2.0 + n, learning_rate=n / 8) for n in range(4)]
+    assert mattered(pq.compare(few)) == ("Which settings mattered is told from 16 trials on; 4 ran to their end.", [])
+    many = [trial(tmp_path / "many", n, 2.0 + n, learning_rate=n / 8, eps=(7 * n % 5) / 8) for n in range(20)]
+    told = mattered(pq.compare(many))
+    assert told is not None
+    assert next((name, share) for name, _, share in told[1]) == ("lr", "100%")
+    assert {name: share for name, _, share in told[1]}["eps"] in ("0%", "1%", "2%")
+    assert mattered(pq.compare([made_record([1.0]), *few[:0]])) is None
+    page = pq.write_report(tmp_path / "many", tmp_path / "page.html").read_text()
+    assert "Which settings mattered" in page
+    assert "with the price of choosing" in page
+    assert "Choosing the best of 20 begun trials afterwards costs ln 20 = 3.00 nats more." in page
 
 
 @given(st.floats(1e-3, 1e15), st.floats(1.001, 1e9), st.booleans())

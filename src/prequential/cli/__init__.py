@@ -17,6 +17,7 @@ from textwrap import fill
 from typing import Any
 
 from prequential import __version__
+from prequential.cli.streams import patient_streams
 from prequential.errors import PreqError, PreqWarning, require_known
 
 COMMANDS = {
@@ -62,6 +63,7 @@ PLAIN |= dict(zip("▁▂▃▄▅▆▇█", "__.-=+*#", strict=True))
 EXIT_MISTAKE, EXIT_DIVERGED, EXIT_INTERRUPTED = 2, 3, 130
 
 
+@patient_streams()
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit status is 0, 2 (a mistake), 3 (diverged) or 128 + the signal that stopped it."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read once, when torch is loaded
@@ -84,11 +86,10 @@ def main(arguments: list[str] | None = None) -> int:
         print("preq: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
     except OSError as error:
-        is_full = error.errno == errno.ENOSPC and error.filename is None
-        if not is_full and not isinstance(error, BrokenPipeError):
+        if error.errno != errno.ENOSPC or error.filename is not None:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be written goes nowhere
-        return _mistake(f"standard output cannot be written: {error.strerror}") if is_full else 0
+        return _mistake(f"standard output cannot be written: {error.strerror}")
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

@@ -1,6 +1,5 @@
 """`preq pareto DIR…`: what runs reached for what they cost."""
 
-import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,23 +42,26 @@ class ParetoFlags(JsonFlag):
 
 
 def main_pareto(flags: ParetoFlags) -> None:
-    """Gather, print, draw."""
+    """Gather, draw, print."""
     if flags.output is not None:
         require_picture_path(Path(flags.output))
     wanted = {name: getattr(flags, name) for name in ("heldout", "each_seed", "same_inputs")}
     front = Front.find(flags.directories, **wanted)
     if flags.heldout and not front.best(heldout=True):
         raise PreqError("--heldout: none of these runs was evaluated on held-out data; leave the flag out")
-    for note in [*front.runs.notes, *front.told]:
-        print(f"preq: note: {note}", file=sys.stderr)
-    rows, first = front.values(), front.runs.records[0]
-    facts = {"data": data_of(front.runs.records), "length": first.length, "runs": rows, "left_out": front.runs.left_out}
-    flags.result(lambda: facts, partial(print_fronts, front, heldout=flags.heldout))
+    rows, first, written = front.values(), front.runs.records[0], []
     if flags.csv is not None:
         flat = [{name: value for name, value in row.items() if name != "settings"} | row["settings"] for row in rows]
-        flags.tell(f"csv: {write_csv(flags.csv, flat)}")
+        written.append(f"csv: {write_csv(flags.csv, flat)}")
     if flags.output is not None:
-        flags.tell(f"picture: {plot_pareto(front, flags.output, heldout=flags.heldout)}")
+        written.append(f"picture: {plot_pareto(front, flags.output, heldout=flags.heldout)}")
+    for note in [*front.runs.notes, *front.told]:
+        print(f"preq: note: {note}", file=sys.stderr)
+    facts = {"data": data_of(front.runs.records), "length": first.length, "runs": rows, "left_out": front.runs.left_out}
+    facts |= {"choice_nats": front.candidates.nats}
+    flags.result(lambda: facts, partial(print_fronts, front, heldout=flags.heldout))
+    for line in written:
+        flags.tell(line)
 
 
 def print_fronts(front: Front, *, heldout: bool) -> None:
@@ -79,10 +81,10 @@ def print_fronts(front: Front, *, heldout: bool) -> None:
         say(console, f"{data_of(front.runs.records)} · {counted(first.length, 'label')} · {about}")
         columns = [column for column in _columns(told, heldout=which) if any(map(column.says, best))]
         print_table(console, columns, best)
-        if not which and num > 1:
-            cost = f"ln {num:,} = {math.log(num):.2f} nats"
+        if not which and (chosen_from := front.candidates).number > 1:
+            cost = f"ln {chosen_from.number:,} = {chosen_from.nats:.2f} nats"
             word = "runs" if num == num_runs else "settings"
-            say(console, f"choosing one of {num:,} {word} afterwards costs {cost} more", "dim")
+            say(console, f"choosing one of {chosen_from.told(word)} afterwards costs {cost} more", "dim")
     shared = [f"{short} {value}" for short, value in each[0].items() if short not in told]
     if shared and len(each) > 1:
         say(console, f"in all runs: {', '.join(shared)}", "dim")

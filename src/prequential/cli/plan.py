@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict, replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from prequential.cli.parse import UNSET, JsonFlag, Word, flag_group
 from prequential.cli.settings import SettingFlags
 from prequential.cli.show import duration
 from prequential.cli.source import SourceFlags
+from prequential.cli.streams import is_heard
 from prequential.errors import PreqError, require_count
 from prequential.events import Calibrate, Event, Predict, Train
 from prequential.learn.recipe import Recipe
@@ -82,7 +83,7 @@ def main_plan(flags: PlanFlags) -> None:
         facts = {"method": plan.method.name, "length": plan.length, "plan_seed": plan.seed, "digest": plan.digest()}
         print(json.dumps(facts | {"prequential": plan.method.prequential, "causal": True} | asdict(counts) | cost))
         return
-    for number, event in enumerate(islice(plan.events(), flags.events)):
+    for number, event in takewhile(lambda _: is_heard(), enumerate(islice(plan.events(), flags.events))):
         print(f"{number:>10,}  {describe(event)}")
     if counts.events > flags.events:
         print(f"{'…':>10}  {counts.events - flags.events:,} more (--events N lists more)")

@@ -84,9 +84,14 @@ def main_run(flags: Run) -> int:
             record = run(flags.model, data, **job, **kept, listeners=[bar, *trackers])
         except Interrupted as interrupted:
             record, signal_number = interrupted.record, interrupted.signal_number
-    flags.result(record.summary, partial(print_result, record))
-    if flags.picture is not None and len(record.nats):
-        flags.tell(f"picture: {plot('curve', record, flags.picture)}")
+    drawn = None
+    try:
+        if flags.picture is not None and len(record.nats):
+            drawn = plot("curve", record, flags.picture)
+    finally:  # a picture that cannot be written costs no result
+        flags.result(record.summary, partial(print_result, record))
+    if drawn is not None:
+        flags.tell(f"picture: {drawn}")
     return _status(record, signal_number)
 
 

@@ -82,14 +82,15 @@ class Sweep(SweepOutputFlags, SweepMachineFlags):
 
 @flag_group()
 class Show(JsonFlag):
-    """The best trials of a sweep, what choosing among them costs, which settings mattered, and what it took."""
+    """The best trials of a sweep, what choosing among all that were begun costs, which settings mattered, and what it
+    took."""
 
     directory: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DIR")]
     """The directory of the sweep."""
     top: int = 10
     """How many trials are shown."""
     storage: str | None = None
-    """The address of a study that needs a password."""
+    """The address of a study that is not in a file, as it was given to the sweep."""
 
 
 def main_sweep(flags: Sweep) -> int:

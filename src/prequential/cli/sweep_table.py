@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from prequential.catalogue import own_name, short_names
+from prequential.measure.importance import FEWEST_TRIALS
 from prequential.report.table import Column, print_table, say
 from prequential.report.text import NOTHING, counted, number
 from prequential.runs.live import status_of
@@ -72,9 +73,8 @@ def _lines(summary: Summary) -> list[str]:
         low, high = summary.interval
         upper = f"{high:,.1f} nats" if math.isfinite(high) else "∞: too few trials ran to their end"
         lines.append(f"bootstrap 95 % interval of the best: {low:,.1f} … {upper} ({ONE_SIDED})")
-    if summary.importance:
-        parts = sorted(summary.importance.items(), key=lambda item: -item[1])
-        lines.append("importance: " + ", ".join(f"{_short(name, summary)} {share:.0%}" for name, share in parts))
+    if any(trial.settings for trial in summary.ranked):
+        lines.append(_importance(summary))
     flops = "" if summary.flops is None else f"{summary.flops:.2g} FLOPs, "
     lines.append(f"spent: {flops}{summary.seconds:,.1f} seconds of trials")
     if summary.counts["pruned"]:
@@ -82,6 +82,14 @@ def _lines(summary: Summary) -> list[str]:
         less = "" if summary.flops is None else f", {saved['flops']:.2g} FLOPs"
         lines.append(f"pruning saved {saved['share']:.0%}: about {saved['seconds']:,.1f} seconds{less}")
     return lines + [f"trial {each.number} failed: {each.error}" for each in summary.trials if each.status == "failed"]
+
+
+def _importance(summary: Summary) -> str:
+    done = len(summary.ranked)
+    if summary.importance is None:
+        return f"importance: not told by fewer than {FEWEST_TRIALS} finished trials (here {done:,})"
+    shares = ", ".join(f"{_short(name, summary)} {share:.0%}" for name, share in summary.importance.items())
+    return f"importance: {shares} (how much of the order of the {done:,} finished trials each explains alone)"
 
 
 def _short(name: str, summary: Summary) -> str:

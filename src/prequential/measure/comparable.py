@@ -130,7 +130,8 @@ def inputs_told(named: Sequence[tuple[str, Record]]) -> str:
     called = next((each for each in calls if len(set(each)) == len(each)), calls[-1])
     names = [[name for name, _ in members] for members in kinds.values()]
     shown = zip(called, (", ".join(own) if len(own) <= NAMED else f"{len(own):,}" for own in names), strict=True)
-    return f"the inputs differ ({'; '.join(': '.join(pair) for pair in shown)}): {GIVEN_INPUTS}"
+    told = "; ".join(kind if kind == own else f"{kind}: {own}" for kind, own in shown)
+    return f"the inputs differ ({told}): {GIVEN_INPUTS}"
 
 
 def require_records(records: Iterable[Record], what: str) -> list[Record]:

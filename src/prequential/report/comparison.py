@@ -9,6 +9,7 @@ from rich.console import Console
 
 from prequential.errors import PreqError
 from prequential.measure.chance import PairedTest
+from prequential.measure.choosing import Candidates, candidates
 from prequential.measure.comparable import (
     is_one_heldout,
     name_of,
@@ -50,6 +51,8 @@ class Comparison:
     """Labels compared; shorter than the sequence if only a prefix was."""
     sequence_length: int
     num_classes: int
+    candidates: Candidates
+    """Those that the best was chosen from: settings, and of sweeps all trials that were begun."""
     notes: list[str]
     """What a reader must know besides."""
 
@@ -100,6 +103,7 @@ class Comparison:
             "sequence_length": self.sequence_length,
             "num_classes": self.num_classes,
             "simple_codes_nats": self.simple,
+            "choice_nats": self.candidates.nats,
             "entries": rows[: len(self.entries)],
             "without_codelength": rows[len(self.entries) :],
             "sentences": self.sentences(),
@@ -187,6 +191,9 @@ def compare(records: Iterable[Record], *, prefix: bool = False, same_inputs: boo
         length=length,
         sequence_length=coded[0].length,
         num_classes=coded[0].num_classes,
+        candidates=candidates(
+            (run.record.path, group.name) for group in groups if group.first.prequential for run in group.members
+        ),
         notes=_notes(groups),
     )
 

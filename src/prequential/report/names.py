@@ -9,13 +9,12 @@ from pathlib import PurePath
 from typing import Any
 
 from prequential import catalogue
+from prequential.measure.choosing import SWEEP_FILE
 from prequential.report.seeds import Run
 from prequential.report.text import listed
 from prequential.runs.record import Record
 
 SEPARATORS = " -_./()=,"
-SWEEP_FILE = "sweep.json"
-"""What the directory of a sweep has; its trials lie two levels below."""
 
 
 def settings_of_run(record: Record) -> dict[str, Any]:

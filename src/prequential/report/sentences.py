@@ -28,9 +28,10 @@ def sentences_of(comparison: "Comparison") -> list[str]:
     if lost:
         said.append(f"Infinite, since a label got probability 0: {listed(lost)}.")
     said.append(_of_simple_codes(comparison))
-    if len(entries) > 1 and is_finite:
-        cost = f"ln {len(entries):,} = {math.log(len(entries)):.2f} nats"
-        said.append(f"Choosing the best of {len(entries):,} settings afterwards costs {cost} more.")
+    chosen_from = comparison.candidates
+    if chosen_from.number > 1 and is_finite:
+        cost = f"ln {chosen_from.number:,} = {chosen_from.nats:.2f} nats"
+        said.append(f"Choosing the best of {chosen_from.told('settings')} afterwards costs {cost} more.")
     if comparison.uncoded:
         names = listed([group.name for group in comparison.uncoded])
         said.append(f"Without a codelength, so that only held-out figures are shown: {names}.")

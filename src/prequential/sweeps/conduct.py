@@ -14,12 +14,12 @@ from operator import attrgetter
 from prequential.errors import PreqError
 from prequential.runs.record import OVER, finite_or_none
 from prequential.runs.signals import StopRequest
-from prequential.sweeps.directory import set_aside
+from prequential.sweeps.directory import note_begun, set_aside
 from prequential.sweeps.execute import Executor
 from prequential.sweeps.ledger import Ledger
 from prequential.sweeps.pruning import REGRET, note_best
 from prequential.sweeps.summary import summarise
-from prequential.sweeps.trials import Outcome, Work
+from prequential.sweeps.trials import Outcome, Trial, Work
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,18 @@ class Conductor:
         self._tell(None)
         signal_number, is_more = 0, True
         while is_more:
-            with contextlib.closing(executor.run(self._work, self._ledger.take, stop)) as outcomes:
+            with contextlib.closing(executor.run(self._work, self._take, stop)) as outcomes:
                 for outcome in outcomes:
                     signal_number = signal_number or outcome.signal_number
                     self._settle(outcome)
             is_more = not signal_number and self._ledger.wait(stop)
         if stop.requested or signal_number:
             raise SweepInterrupted(stop.signal_number or signal_number)
+
+    def _take(self) -> tuple[Trial, ...] | None:
+        trials = self._ledger.take()
+        note_begun(self._work.directory, self._ledger.num_begun())  # at the end too, of those that others have begun
+        return trials
 
     def _settle(self, outcome: Outcome) -> None:
         if outcome.is_mistake and not self._here:

@@ -11,11 +11,10 @@ from typing import Any, Self
 
 from prequential.errors import PreqError
 from prequential.files import digest_of, write_atomically
+from prequential.measure.choosing import SWEEP_FILE, num_begun
 from prequential.names_of_before import FORMATS, differences, in_names_of_now, require_format
 from prequential.runs.record import OVER, read_facts
-from prequential.sweeps.storage import STUDY_FILE, without_password
-
-SWEEP_FILE = "sweep.json"
+from prequential.sweeps.address import STUDY_FILE, without_password
 
 
 @dataclass(frozen=True)
@@ -29,6 +28,8 @@ class SweepFile:
     """Where the study is, without the password; None: beside this file."""
     trials: int
     settings: dict[str, Any]
+    begun: int = 0
+    """Trials that were begun, here or by others who share the study, as far as is known here."""
 
     @classmethod
     def begin(cls, directory: Path, facts: dict[str, Any], *, trials: int, resume: bool, storage: str | None) -> Self:
@@ -39,9 +40,10 @@ class SweepFile:
                 raise PreqError(f"{directory} already holds a sweep; choose another directory, or resume it")
             earlier = cls.read(directory)
             now = {"storage": without_password(storage), **facts}
-            if different := list(differences("", {"storage": earlier.storage, **earlier.settings}, now)):
+            before = {"storage": without_password(earlier.storage), **earlier.settings}
+            if different := list(differences("", before, now)):
                 raise PreqError(f"settings differ from the sweep in {directory}: {'; '.join(different)}")
-            begun = replace(earlier, trials=max(trials, earlier.trials), settings=facts)
+            begun = replace(earlier, trials=max(trials, earlier.trials), settings=facts, storage=now["storage"])
         else:
             names = sorted(file.name for file in directory.iterdir())
             if strangers := [name for name in names if not name.startswith((".", "lock"))]:
@@ -51,16 +53,20 @@ class SweepFile:
             study = f"{facts['model']} {facts['method'].get('name', '')} {digest}"
             mark = digest_of(f"{directory.absolute()} {time_ns()}".encode())[:16]
             begun = cls(mark, study, without_password(storage), trials, facts)
-        content = {"format": FORMATS[-1], **asdict(begun)}
-        write_atomically(directory / SWEEP_FILE, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
+        begun.write(directory)
         return begun
+
+    def write(self, directory: Path) -> None:
+        """Replace what the file holds."""
+        content = {"format": FORMATS[-1], **asdict(self)}
+        write_atomically(directory / SWEEP_FILE, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n")
 
     @classmethod
     def read(cls, directory: Path) -> Self:
         """What the sweep in a directory is about."""
         file = directory / SWEEP_FILE
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
+            content = {"begun": 0} | json.loads(file.read_text(encoding="utf-8"))
             require_format(content["format"], file)
             content["settings"] = in_names_of_now(dict(content["settings"]), content["format"])
             return cls(**{name: content[name] for name in cls.__dataclass_fields__})
@@ -92,6 +98,12 @@ def _is_over(path: Path) -> bool:
     with suppress(PreqError):
         return read_facts(path)["status"] in OVER
     return False
+
+
+def note_begun(directory: Path, number: int) -> None:
+    """Tell whoever reads the directory how many trials were begun: others may have begun some elsewhere."""
+    if num_begun(directory) < number:
+        replace(SweepFile.read(directory), begun=number).write(directory)
 
 
 def trial_path(directory: Path, number: int) -> Path:

@@ -9,19 +9,21 @@ from prequential.errors import PreqError, require_count, require_number, whole_s
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.lock import DirectoryLock
+from prequential.measure.choosing import SWEEP_FILE
 from prequential.methods import Method, ReplayStreams
 from prequential.runs.record import require_writable
 from prequential.runs.signals import StopRequest
 from prequential.settings import plain_value, settings_of
+from prequential.sweeps.address import storage_url
 from prequential.sweeps.conduct import Conductor, SweepListener
-from prequential.sweeps.directory import SWEEP_FILE, begun_in
+from prequential.sweeps.directory import begun_in
 from prequential.sweeps.execute import Executor, InThisProcess, Processes
 from prequential.sweeps.ledger import Ledger
 from prequential.sweeps.pruning import Rule
 from prequential.sweeps.ray_executor import RayTasks
 from prequential.sweeps.sampling import LEARNING, RANDOM, Space, make_sampler
 from prequential.sweeps.spaces import Resolved, find_space, on_grid, require_draws, require_space
-from prequential.sweeps.storage import storage_url, usable
+from prequential.sweeps.storage import usable
 from prequential.sweeps.summary import Summary, summarise
 from prequential.sweeps.trials import Loader, Work
 from prequential.trackers import require_trackers
@@ -138,7 +140,7 @@ def sweep(
         **run_settings,
         **execution.facts(),
     }
-    directory, url = require_writable(Path(out)), storage_url(Path(out), storage)
+    url, directory = storage_url(Path(out), storage), require_writable(Path(out))
     with (
         DirectoryLock(directory),
         StopRequest() as stop,

@@ -11,6 +11,7 @@ again, until it has failed too often. Nothing of this needs more than the study'
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import KW_ONLY, asdict, dataclass
 from time import sleep
@@ -43,6 +44,11 @@ def attempts_that_count(study: "Study", num_trials: int) -> dict[int, "FrozenTri
         if number < num_trials and is_free(found.get(number)) and (attempt.params or not is_free(attempt)):
             found[number] = attempt
     return found
+
+
+def num_begun(attempts: Mapping[int, "FrozenTrial"]) -> int:
+    """How many trials were begun, whatever became of them."""
+    return sum(attempt.state.name != "WAITING" for attempt in attempts.values())
 
 
 def is_free(attempt: "FrozenTrial | None") -> bool:
@@ -94,6 +100,10 @@ class Ledger:
         if not self._stacks:
             self._stacks = self._stacked(list(iter(self._take_one, None)), *self.stack)
         return self._stacks.popleft() if self._stacks else None
+
+    def num_begun(self) -> int:
+        """How many trials were begun, here or by others."""
+        return num_begun(attempts_that_count(self._study, self.num_trials))
 
     def settle(self, outcome: Outcome) -> bool:
         """Write down what became of a trial that was taken. False if others have taken it over meanwhile."""

@@ -1,7 +1,9 @@
 """The Optuna study of a sweep, in a file or any storage Optuna knows, and signs of life of who shares it. No torch."""
 
+import atexit
 import importlib.util
-import re
+import shutil
+import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -10,61 +12,29 @@ from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from prequential.errors import PreqError, in_one_line
+from prequential.sweeps.address import holds_password, sqlite_file, without_password
 
 if TYPE_CHECKING:
     from optuna.study import Study
 
-STUDY_FILE = "study.db"
 SECONDS_TO_WAIT = 60
 """For another process that writes into the same SQLite file."""
 MOST_ATTEMPTS = 8
 """To make the tables of an empty database, where others may be doing so at the same time."""
+TABLES = ("alembic_version", "version_info", "studies")
+"""What a database has, with something in it, where Optuna has kept a study."""
 SIGN = "alive "
 BEATS_PER_GRACE = 8
 
 
-def storage_url(directory: Path, storage: str | None) -> str:
-    """The address of the study."""
-    from sqlalchemy.engine import URL
-
-    file = str((directory / STUDY_FILE).absolute())
-    return storage or URL.create("sqlite", database=file).render_as_string()
-
-
-def sqlite_file(url: str) -> Path | None:
-    """The file of a study that is kept in one.
-
-    Example:
-        >>> sqlite_file(storage_url(Path("/sweeps/what?"), None)).as_posix()
-        '/sweeps/what?/study.db'
-    """
-    from sqlalchemy.engine import make_url
-
-    database = make_url(url).database if url.startswith("sqlite:") else None
-    return None if database is None else Path(database)
-
-
-def without_password(url: str | None) -> str | None:
-    """The address as it may be written into files and errors.
-
-    Example:
-        >>> without_password("postgresql://me:secret@host/sweeps")
-        'postgresql://me@host/sweeps'
-        >>> without_password("postgresql://host/sweeps?user=me&password=secret")
-        'postgresql://host/sweeps?user=me'
-    """
-    if url is None:
-        return None
-    url = re.sub(r"([?&])password=[^&]*&?", r"\1", url).rstrip("?&")
-    scheme, separator, rest = url.partition("://")
-    user, at, place = rest.rpartition("@")
-    return f"{scheme}{separator}{user.partition(':')[0]}{at}{place}"
-
-
 def open_study(url: str, name: str, *, create: bool, sampler: Any = None, pruner: Any = None) -> "Study":
     """The study of that name. It holds no connection between two calls, and need not be closed.
+
+    Args:
+        create: make what is missing. Without, nothing is ever written, whatever the storage is.
 
     Raises:
         PreqError: if the storage cannot be reached or has no such study.
@@ -75,16 +45,17 @@ def open_study(url: str, name: str, *, create: bool, sampler: Any = None, pruner
     if optuna.logging.get_verbosity() == optuna.logging.INFO:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
     open_it: Callable[..., Study] = partial(optuna.create_study, load_if_exists=True) if create else optuna.load_study
+    open_storage = _open_storage if create else _read_storage
     for attempt in range(1, MOST_ATTEMPTS + 1):
         try:
-            return open_it(storage=_open_storage(url), study_name=name, sampler=sampler, pruner=pruner)
+            return open_it(storage=open_storage(url), study_name=name, sampler=sampler, pruner=pruner)
         except KeyError:
             raise PreqError(f"{without_password(url)} holds no study '{name}'; was the sweep begun there?") from None
         except Exception as error:  # every database has its own classes of errors
             # one who makes a table that others have just made
             is_too_late = create and (isinstance(error, IntegrityError) or "already exists" in str(error))
             if not is_too_late or attempt == MOST_ATTEMPTS:
-                raise PreqError(f"the storage {without_password(url)} cannot be used ({_reason(error)})") from error
+                raise PreqError(f"the storage {without_password(url)} cannot be used ({_reason(error, url)})") from None
             sleep(0.05 * attempt)
     raise AssertionError("the last attempt returns or raises")
 
@@ -110,27 +81,71 @@ def usable(url: str) -> Iterator[None]:
     try:
         yield
     except (StorageInternalError, SQLAlchemyError) as error:
-        reason = _reason(error.__cause__ if isinstance(error.__cause__, SQLAlchemyError) else error)
+        reason = _reason(error.__cause__ if isinstance(error.__cause__, SQLAlchemyError) else error, url)
         raise PreqError(
             f"the storage {without_password(url)} can no longer be used ({reason}); trials that have run are kept, "
             "and resuming goes on with them"
-        ) from error
+        ) from None
 
 
-def _open_storage(url: str) -> Any:
+def _open_storage(url: str, *, is_there: bool = False) -> Any:
     import optuna
     from sqlalchemy.pool import NullPool
 
     if url.startswith("postgresql://") and importlib.util.find_spec("psycopg") is not None:
         url = url.replace("postgresql:", "postgresql+psycopg:", 1)  # which driver is meant depends on the version
-    connect = {"connect_args": {"timeout": SECONDS_TO_WAIT}} if url.startswith("sqlite:") else {}
-    return optuna.storages.RDBStorage(url, engine_kwargs={"poolclass": NullPool, **connect})
+    connect = {"connect_args": {"timeout": SECONDS_TO_WAIT}} if sqlite_file(url) is not None else {}
+    engine: dict[str, Any] = {"poolclass": NullPool, **connect}
+    if is_there:
+        _require_tables(url, engine)
+    return optuna.storages.RDBStorage(url, engine_kwargs=engine, skip_table_creation=is_there)
 
 
-def _reason(error: Exception) -> str:
+def _require_tables(url: str, engine: dict[str, Any]) -> None:
+    """Refuse a database that Optuna would first have to write into, as one without the study."""
+    from sqlalchemy import create_engine, inspect, text
+
+    with create_engine(url, **engine).connect() as connection:
+        known = inspect(connection).get_table_names()
+        for table in TABLES:
+            if table not in known or connection.execute(text(f"SELECT 1 FROM {table}")).first() is None:
+                raise KeyError(table)
+
+
+def _read_storage(url: str) -> Any:
+    """A storage that is only read. SQLite itself sees to it; and since what a writer who was killed has left half
+    written could be read only by undoing it there, it is undone in a copy."""
+    from sqlalchemy.exc import OperationalError
+
+    file = sqlite_file(url)
+    if file is None:
+        return _open_storage(url, is_there=True)
+    try:
+        return _open_storage(_in_mode("ro", file), is_there=True)
+    except OperationalError as error:
+        journal = file.with_name(f"{file.name}-journal")
+        if "readonly" not in str(error) or not journal.is_file():
+            raise
+        folder = Path(tempfile.mkdtemp(prefix="preq-study-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        for each in (file, journal):
+            shutil.copyfile(each, folder / each.name)
+        return _open_storage(_in_mode("rw", folder / file.name), is_there=True)
+
+
+def _in_mode(mode: str, file: Path) -> str:
+    """The address of a file of SQLite that is there, to be opened in this mode."""
+    from sqlalchemy.engine import URL
+
+    where = f"file:{quote(str(file.absolute()))}"
+    return URL.create("sqlite", database=where, query={"mode": mode, "uri": "true"}).render_as_string()
+
+
+def _reason(error: Exception, url: str) -> str:
     if isinstance(error, ImportError) and "psycopg" in str(error):
         return "its driver is not installed; pip install 'prequential[postgres]'"
-    return in_one_line(error)
+    text = in_one_line(error)
+    return f"{type(error).__name__}, in words that repeat the password" if holds_password(text, url) else text
 
 
 class Pulse:

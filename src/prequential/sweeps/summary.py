@@ -1,7 +1,7 @@
 """What a sweep has found: the best trials, what the choice costs, which settings mattered. Reads only. No torch."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prequential.errors import PreqError
+from prequential.measure.choosing import Candidates
+from prequential.measure.choosing import num_begun as noted
+from prequential.measure.importance import importance
 from prequential.methods import METHODS
 from prequential.runs.record import OVER, Record, finite_or_none, load
+from prequential.sweeps.address import sqlite_file, storage_url, without_password
 from prequential.sweeps.directory import SweepFile, trial_path
-from prequential.sweeps.ledger import attempts_that_count, is_free
-from prequential.sweeps.storage import open_study, sqlite_file, storage_url
+from prequential.sweeps.ledger import attempts_that_count, is_free, num_begun
+from prequential.sweeps.storage import open_study
 from prequential.sweeps.trials import Outcome
 
 if TYPE_CHECKING:
@@ -58,7 +62,10 @@ class Summary:
     """The settings of the sweep."""
     trials: tuple[TrialResult, ...]
     importance: Mapping[str, float] | None
-    """How much of what makes a trial good lies in each setting (PED-ANOVA); None for fewer than four trials."""
+    """The share of the order of the trials that each setting explains alone (`measure.importance`); None if too few
+    ran to their end."""
+    num_begun: int
+    """Trials that were begun, whatever became of them: one of these is the best."""
     has_codelength: bool
     """Whether the method gives codelengths; else trials are ordered by their loss on held-out data."""
 
@@ -84,8 +91,8 @@ class Summary:
 
     @property
     def choice_nats(self) -> float:
-        """What it costs to say which of the n trials was taken: ln n."""
-        return math.log(max(len(self.over), 1))
+        """What it costs to say which of the n trials that were begun was taken: ln n."""
+        return Candidates(self.num_begun).nats
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
@@ -148,19 +155,24 @@ def summarise(directory: str | Path, storage: str | None = None) -> Summary:
 
     Args:
         directory: of the sweep.
-        storage: the address of the study, where it needs a password; `sweep.json` does not hold it.
+        storage: the address of the study, where it is not in a file.
     """
     path = Path(directory)
     begun = SweepFile.read(path)
     url = storage_url(path, storage or begun.storage)
     file = sqlite_file(url)
-    if file is not None and not file.exists():
+    if file is None and storage is None:  # a directory may come from others, and nobody asked for the network
+        where = f"{path} has its study at {without_password(url)}"
+        raise PreqError(f"{where}, which only you can ask for; add --storage with that address (in Python storage=)")
+    if file is not None and not file.is_file():
         raise PreqError(f"{path} has lost its study ({file}); resuming the sweep finds it again")
     study = open_study(url, begun.study, create=False)
     attempts = attempts_that_count(study, begun.trials)
     prequential = bool(getattr(METHODS.get(begun.settings["method"].get("name")), "prequential", True))
     trials = tuple(_result(number, attempts.get(number), path, prequential) for number in range(begun.trials))
-    return Summary(path, begun.settings, trials, _importance(study, attempts.values()), prequential)
+    done = [each for each in trials if each.status == "finished" and math.isfinite(each.value)]
+    found = importance([each.settings for each in done], [each.value for each in done])
+    return Summary(path, begun.settings, trials, found, max(num_begun(attempts), noted(path)), prequential)
 
 
 def _result(number: int, attempt: "FrozenTrial | None", directory: Path, prequential: bool) -> TrialResult:
@@ -175,14 +187,3 @@ def _result(number: int, attempt: "FrozenTrial | None", directory: Path, prequen
     known = {name: result[name] for name in KEPT if name in result} | {"error": error if status == "failed" else None}
     codelength = (math.inf if status == "diverged" else result.get("value")) if prequential else None
     return TrialResult(number, status, settings=dict(attempt.params), codelength=codelength, path=path, **known)
-
-
-def _importance(study: Any, attempts: Iterable["FrozenTrial"]) -> dict[str, float] | None:
-    import optuna
-
-    complete = [each for each in attempts if each.value is not None and math.isfinite(each.value)]
-    if len(complete) < 4:
-        return None
-    evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-    found = optuna.importance.get_param_importances(study, evaluator=evaluator)
-    return {name: float(share) for name, share in found.items()}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prequential.errors import PreqError, PreqWarning, in_one_line
+from prequential.events import Predict, Train
 from prequential.learn.recipe import SHARED
 from prequential.lock import DirectoryLock
 from prequential.plan import Plan
@@ -152,7 +153,7 @@ class TrialRunner:
         work, path, last = self.work, self._place(trial), deque[Progress](maxlen=1)
         discard_stack(path)
         if (done := finished_before(path, in_stack=False)) is not None:
-            return outcome_of(trial.number, done)
+            return outcome_of(trial.number, done, self._share(trial, done, ()))
         heard: list[Listener] = [*listeners, last.append, *self._trackers(path)]
         if work.prune is not None:
             heard.append(make_listener(work.prune, work.directory, trial.number, trial.attempt))
@@ -195,11 +196,16 @@ class TrialRunner:
 
     def _share(self, trial: Trial, record: Record, last: Sequence[Progress]) -> float:
         """What was trained of what the whole plan trains; only a pruned trial falls short of it."""
-        if record.status != "pruned" or not last:
+        if record.status != "pruned":
             return 1.0
         plan_seed = self.work.arguments.get("plan_seed", 0)
         plan = Plan(self._resolved(trial).method, record.length, plan_seed, heldout=self.data.heldout is not None)
-        return min(last[0].trained_examples / max(plan.counts().trained_examples, 1), 1.0)
+        trained = before = 0
+        for event in plan.events():
+            if isinstance(event, Predict) and event.start < len(record.nats):
+                before = trained  # where a record is found again, nothing else tells how much it was
+            trained += len(event.indices) if isinstance(event, Train) else 0
+        return min((last[0].trained_examples if last else before) / max(trained, 1), 1.0)
 
 
 def finished_before(path: Path, *, in_stack: bool) -> Record | None:

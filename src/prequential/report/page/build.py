@@ -20,7 +20,15 @@ from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of, t
 from prequential.report.comparison import Comparison
 from prequential.report.names import printable
 from prequential.report.page.cost import cost_of
-from prequential.report.page.facts import class_bars, data_card, environments_beside, setting_columns, settings_beside
+from prequential.report.page.facts import (
+    class_bars,
+    data_card,
+    environments_beside,
+    mattered,
+    setting_columns,
+    settings_beside,
+    swept,
+)
 from prequential.report.picture import COLOURS, DASHES
 from prequential.report.reduction import Reduced, reduced, totals_after
 from prequential.report.table import Column
@@ -76,6 +84,7 @@ def page_of(comparison: Comparison, notes: Sequence[str] = ()) -> str:
         most_columns=MOST_COLUMNS,
         missing=NOTHING,
         cost=cost_of(comparison),
+        mattered=mattered(comparison),
         card=data_card(comparison, longest),
         classes=class_bars(longest),
         num_runs=counted(len(records), "run"),
@@ -92,6 +101,8 @@ def headline(comparison: Comparison) -> list[tuple[str, str, str]]:
     best, others = comparison.best, comparison.entries[1:]
     told = [("shortest code", best.name, ""), ("codelength", number(best.nats), "nats")]
     told.append(("per label", number(best.bits_per_label, ".3f"), "bits"))
+    if swept(comparison) and math.isfinite(best.nats):
+        told.append(("with the price of choosing", number(best.nats + comparison.candidates.nats), "nats"))
     if others and math.isfinite(others[0].difference):
         told.append(("ahead of the next", number(others[0].difference), "nats"))
         told.append(("odds against it", odds(others[0].log_odds), ""))

@@ -1,6 +1,7 @@
 """What was decided about runs, about their data and their environments: names and texts, for tables to stand in."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from prequential.measure.importance import FEWEST_TRIALS, importance
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.comparison import Comparison
 from prequential.report.names import setting_text, sweep_of, value_of, varying
 from prequential.report.seeds import SeedGroup, decided
 from prequential.report.table import Column
-from prequential.report.text import NOTHING, counted, listed, number
+from prequential.report.text import NOTHING, counted, listed, number, percentage
 from prequential.runs.record import Record
 
 MOST_BARS = 20
@@ -97,11 +99,30 @@ def settings_beside(groups: Sequence[SeedGroup]) -> Beside:
     return Beside([group.name for group in groups], told)
 
 
+def swept(comparison: Comparison) -> dict[str, str]:
+    """The settings that vary, and their short names, where all that is compared are trials of sweeps; else none."""
+    records = [group.first for group in (*comparison.entries, *comparison.uncoded)]
+    told = varying(records) if all(map(sweep_of, records)) else {}
+    return {name: short for name, short in told.items() if name != "seed"}
+
+
+def mattered(comparison: Comparison) -> tuple[str, list[tuple[str, str, str]]] | None:
+    """What each setting that varies in a sweep explains of the order of its trials: short name, width of a bar, share;
+    behind a sentence on it. None where it is no sweep."""
+    told = swept(comparison)
+    trials = [entry for entry in comparison.entries if math.isfinite(entry.nats)]
+    if not told:
+        return None
+    settings = [{short: value_of(entry.first, name) for name, short in told.items()} for entry in trials]
+    shares = importance(settings, [entry.nats for entry in trials])
+    if shares is None:
+        return f"Which settings mattered is told from {FEWEST_TRIALS} trials on; {len(trials)} ran to their end.", []
+    about = "The share of the order of the trials that each setting explains by itself; they need not add up to 100%."
+    return about, [(name, f"{share:.1%}", percentage(share)) for name, share in shares.items()]
+
+
 def setting_columns(comparison: Comparison) -> list[Column[Any]]:
     """A column for each setting that varies, where all that is compared are trials of sweeps."""
-    groups = [*comparison.entries, *comparison.uncoded]
-    if not all(sweep_of(group.first) for group in groups):
-        return []
 
     def column(name: str, short: str) -> Column[Any]:
         def value(row: Any) -> Any:
@@ -109,8 +130,7 @@ def setting_columns(comparison: Comparison) -> list[Column[Any]]:
 
         return Column(short, "", value, setting_text, "a setting that varies among the trials")
 
-    told = varying([group.first for group in groups])
-    return [column(name, short) for name, short in told.items() if name != "seed"]
+    return [column(name, short) for name, short in swept(comparison).items()]
 
 
 def environments_beside(records: Sequence[Record]) -> Beside:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.errors import PreqError
+from prequential.measure.choosing import Candidates, candidates
 from prequential.measure.comparable import (
     is_one_heldout,
     require_same_data,
@@ -90,6 +91,12 @@ class Front:
     def told(self) -> list[str]:
         """A line each about what codes were given and told, where that differs."""
         return told_of((group.name, group.first) for group in shown_of(self.groups, heldout=False))
+
+    @property
+    def candidates(self) -> Candidates:
+        """Those that a setting with a codelength is chosen from, and of sweeps all trials that were begun."""
+        shown = shown_of(self.groups, heldout=False)
+        return candidates((run.record.path, group.name) for group in shown for run in group.members)
 
     def best(self, *, heldout: bool = False) -> list[SeedGroup]:
         """The settings that no other beats in both FLOPs and codelength (or held-out error), the cheapest first."""

@@ -1,0 +1,67 @@
+"""What it costs to choose: ln of how many there were to choose from. No torch."""
+
+import json
+import math
+from collections.abc import Hashable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+SWEEP_FILE = "sweep.json"
+"""What tells the directory of a sweep; `begun` in it is the number of its trials that were begun, anywhere."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Those that one was chosen from, whatever became of them.
+
+    Example:
+        >>> from_both = Candidates(trials=50, others=2)
+        >>> f"{from_both.told('settings')}: {from_both.nats:.2f} nats"
+        '2 settings and 50 begun trials: 3.95 nats'
+    """
+
+    trials: int
+    """Of sweeps, all that were begun: what was pruned, failed or diverged could have been chosen as well."""
+    others: int = 0
+
+    @property
+    def number(self) -> int:
+        """How many they are."""
+        return self.trials + self.others
+
+    @property
+    def nats(self) -> float:
+        """What it costs to say which of them was taken."""
+        return math.log(max(self.number, 1))
+
+    def told(self, others: str) -> str:
+        """Their number in words; `others` is what those are called that belong to no sweep."""
+        parts = [(self.others, others), (self.trials, "begun trials")]
+        return " and ".join(f"{number:,} {what}" for number, what in parts if number)
+
+
+def candidates(runs: Iterable[tuple[Path | None, Hashable]]) -> Candidates:
+    """Those that some runs, or the best of them, were chosen from: all begun trials of every sweep that a run is of,
+    and of the other runs those that differ.
+
+    Args:
+        runs: for each its directory, if it has one, and what tells it from others.
+    """
+    sweeps, others = set[Path](), set[Hashable]()
+    for path, which in runs:
+        sweep = None if path is None else path.resolve().parent.parent
+        if sweep is not None and (sweep / SWEEP_FILE).is_file():
+            sweeps.add(sweep)
+        else:
+            others.add(which)
+    return Candidates(sum(map(num_begun, sweeps)), len(others))
+
+
+def num_begun(sweep: Path) -> int:
+    """The trials of a sweep that were begun: as many as it has noted, and no fewer than have left a directory."""
+    noted: object = None
+    with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+        noted = json.loads((sweep / SWEEP_FILE).read_bytes())["begun"]
+    left = sum(path.name.isdecimal() for path in (sweep / "trials").glob("*/"))
+    return max(noted, left) if type(noted) is int else left
