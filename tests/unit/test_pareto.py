@@ -198,6 +198,24 @@ def test_the_table_the_picture_and_the_csv(
         assert colour in drawn
 
 
+def test_seeds_of_a_setting_are_one_dot(tmp_path: Path, capsys: Captured) -> None:
+    for seed, nats in enumerate([1.0, 3.0]):
+        made_record([nats], seed=seed, name="x", recipe={"learning_rate": 0.1}).save(tmp_path / f"one-{seed}")
+    made_record([1.5], name="x", recipe={"learning_rate": 0.2}).save(tmp_path / "other")
+    merged, apart = Front.find([tmp_path]), Front.find([tmp_path], each_seed=True)
+    assert [(group.name, place(group, heldout=False)[1]) for group in merged.groups] == [("one", 2.0), ("other", 1.5)]
+    assert [group.name for group in merged.best()] == ["other"]
+    assert [group.name for group in apart.best()] == ["one-0"]
+    assert [(row["setting"], row["num_seeds"], row["on_front"]) for row in merged.values()] == [
+        *[("one", 2, False)] * 2,
+        ("other", 1, True),
+    ]
+    assert cli.main(["pareto", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "1 of 2 settings (3 runs)" in said
+    assert "choosing one of 2 settings afterwards" in said
+
+
 @pytest.mark.parametrize("suffix", ["png", "pdf"])
 def test_a_picture_of_one_method_without_held_out_data(sweep: Path, tmp_path: Path, suffix: str) -> None:
     path = plot_pareto(Front.find([sweep / "b"]), tmp_path / f"one.{suffix}")
