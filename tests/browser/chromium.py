@@ -1,10 +1,8 @@
 """A page in Debian's Chromium, driven by Playwright: what it asked for, what it complained of, and what it shows."""
 
 import os
-import re
 import shutil
 import time
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,6 +86,10 @@ class Browser:
         """Prefer dark colours, or light ones."""
         self._page.emulate_media(color_scheme="dark" if on else "light")
 
+    def paper(self, on: bool = True) -> None:
+        """Show the page as it would be printed, or as on a screen."""
+        self._page.emulate_media(media="print" if on else "screen")
+
     def screenshot(self, path: Path) -> None:
         """Save the whole page."""
         self._page.screenshot(path=path, full_page=True)
@@ -95,22 +97,6 @@ class Browser:
     def print_to(self, path: Path) -> None:
         """Save the page as a PDF, as printing it would."""
         self._page.pdf(path=path, print_background=True, prefer_css_page_size=True)
-
-
-def texts_on_pages(pdf: Path) -> list[int]:
-    """How much is written on each page of a PDF that Chromium printed: pieces of text, not what they say."""
-    objects = {
-        int(each[1]): each[2] for each in re.finditer(rb"(\d+) 0 obj\s*(.*?)endobj", pdf.read_bytes(), re.DOTALL)
-    }
-    found = []
-    for content in objects.values():
-        if re.search(rb"/Type\s*/Page\b", content):
-            named = re.search(rb"/Contents\s*(\[[^\]]*\]|\d+ 0 R)", content)
-            assert named is not None
-            streams = [objects[int(number)] for number in re.findall(rb"(\d+) 0 R", named[1])]
-            drawn = [zlib.decompress(re.split(rb"stream\r?\n", each, maxsplit=1)[1]) for each in streams]
-            found.append(sum(len(re.findall(rb"T[jJ]\b", each)) for each in drawn))
-    return found
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 import prequential as pq
 
 from ..synthetic import synthetic_record
-from .chromium import Browser, browser, find_chromium, texts_on_pages
+from .chromium import Browser, browser, find_chromium
 
 pytest.importorskip("playwright", reason="there is no playwright; make test-browser installs it")
 pytestmark = pytest.mark.skipif(
@@ -101,22 +101,11 @@ def test_hiding_a_run_moves_nothing(chromium: Browser, sweep: Path, tmp_path: Pa
     assert chromium.evaluate(PLACES) == before
 
 
-def test_no_page_of_paper_holds_a_footer_alone(chromium: Browser, sweep: Path, tmp_path: Path) -> None:
+def test_no_sheet_of_paper_holds_a_footer_alone(chromium: Browser, page: Path) -> None:
+    shown = "['footer', '.paper'].map((each) => document.querySelector(each).getBoundingClientRect().height > 0)"
     chromium.size(1280, 900)
-    chromium.open(pq.write_report([sweep / "trials" / f"{which:05d}" for which in range(2)], tmp_path / "page.html"))
-    alone = footer_alone(chromium, tmp_path)
-    for lines in range(24):  # somewhere among these the end of the page comes just before the footer
-        chromium.print_to(tmp_path / "whole.pdf")
-        last = texts_on_pages(tmp_path / "whole.pdf")[-1]
-        chromium.evaluate("document.querySelector('main').append(document.createElement('br'), 'one line')")
-        assert last > alone, f"after {lines} more lines"
-
-
-def footer_alone(running: Browser, folder: Path) -> int:
-    """How much is written in the footer: what is missing without it."""
-    written = []
-    for display in ("none", ""):
-        running.evaluate(f"document.querySelector('footer').style.display = '{display}'")
-        running.print_to(folder / "report.pdf")
-        written.append(sum(texts_on_pages(folder / "report.pdf")))
-    return written[1] - written[0]
+    chromium.open(page)
+    assert chromium.evaluate(shown) == [True, False]
+    chromium.paper()
+    assert chromium.evaluate(shown) == [False, True]  # what it says stands at the top
+    chromium.paper(False)
