@@ -44,7 +44,7 @@ def in_names_of_now(facts: Mapping[str, Any], file_format: object) -> dict[str, 
         >>> in_names_of_now({"model": "mnistnet"}, 2)
         {'model': 'mnistnet'}
     """
-    parts = PARTS if file_format == 1 else {}
+    parts = PARTS if file_format == 1 else {"data": _data}
     return {name: parts[name](value) if name in parts else value for name, value in facts.items()}
 
 
@@ -115,5 +115,12 @@ def _recipe(settings: Any) -> Any:
             for n, v in settings.items()}  # fmt: skip
 
 
-PARTS: dict[str, Callable[[Any], Any]] = {"model": _model, "recipe": _recipe, "space": _recipe}
+def _data(facts: Any) -> Any:
+    """Without the fingerprint by which views of the same examples (RGB-MNIST's channels) were known to be such."""
+    if not isinstance(facts, Mapping):
+        return facts
+    return {name: _data(value) if name == "heldout" else value for name, value in facts.items() if name != "examples"}
+
+
+PARTS: dict[str, Callable[[Any], Any]] = {"data": _data, "model": _model, "recipe": _recipe, "space": _recipe}
 """How each part of the facts of format 1 is translated."""

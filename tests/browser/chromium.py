@@ -40,6 +40,15 @@ class Browser:
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
         return time.monotonic() - begun
 
+    def go(self, page: Path) -> None:
+        """Load a page from a file that need not be a report."""
+        self._requested.clear()
+        self._page.goto(page.absolute().as_uri())
+
+    def write(self, text: str) -> None:
+        """Type where the focus is."""
+        self._page.keyboard.type(text)
+
     def evaluate(self, expression: str) -> Any:
         """The value of a piece of JavaScript."""
         return self._page.evaluate(expression)
@@ -76,6 +85,10 @@ class Browser:
     def dark(self, on: bool = True) -> None:
         """Prefer dark colours, or light ones."""
         self._page.emulate_media(color_scheme="dark" if on else "light")
+
+    def paper(self, on: bool = True) -> None:
+        """Show the page as it would be printed, or as on a screen."""
+        self._page.emulate_media(media="print" if on else "screen")
 
     def screenshot(self, path: Path) -> None:
         """Save the whole page."""

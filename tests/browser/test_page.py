@@ -118,7 +118,7 @@ def test_hiding_a_run_takes_its_line_away_and_gives_room_to_the_others(opened: B
     assert GREEN not in inked(opened, "loss")
     assert inked(opened, "regret")[VERMILION] > 100
     assert opened.evaluate("plots.charts[0].y.high") < before
-    assert opened.evaluate("document.querySelectorAll('#numbers tbody tr').length") == 2
+    assert opened.evaluate("document.querySelectorAll('#numbers tbody tr:not(.kept)').length") == 2
     opened.evaluate("document.getElementById('none').click()")
     assert VERMILION not in inked(opened, "regret")
     opened.evaluate("document.getElementById('all').click()")

@@ -79,7 +79,7 @@ MEMBERS: dict[str, Any] = {
 def facts_of(data: DataSequence) -> list[object]:
     more = capabilities(data)
     plain: list[object] = [more.source, more.origin, more.conditioned_on, more.training_view, more.training_differs]
-    plain += [more.reads_slowly, more.listing, more.examples, more.source_rows]
+    plain += [more.reads_slowly, more.listing, more.source_rows]
     read, broken = more.read(POSITIONS)
     views = [more.training_inputs(POSITIONS, key).tolist() for key in (1, 2)]
     more.read_ahead(iter([(POSITIONS, None)]))
@@ -104,7 +104,7 @@ def test_a_foreign_sequence_is_asked_as_a_derived_one(names: set[str]) -> None:
 def test_the_defaults_are_those_of_a_plain_sequence() -> None:
     foreign = Foreign()
     more = capabilities(foreign)
-    assert (more.source, more.origin, more.training_view, more.examples, more.source_rows) == (None,) * 5
+    assert (more.source, more.origin, more.training_view, more.source_rows) == (None,) * 4
     assert (more.conditioned_on, more.training_differs, more.reads_slowly) == ("inputs up to the label", False, False)
     assert torch.equal(more.training_inputs(POSITIONS, 1), foreign.inputs(POSITIONS))
     inputs = Inputs(foreign, pq.Recipe(), seed=0, device=torch.device("cpu"), dtype=torch.float32)

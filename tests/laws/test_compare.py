@@ -169,7 +169,7 @@ def test_where_a_paired_test_ends() -> None:
         {"method": {"name": "mi-rs", "batch_size": 2}},
         {"model": {"name": "net", "width": 2.0, "num_parameters": 3, "fingerprint": "f"}},
         {"seeds": {"seed": 1, "order_seed": 0, "plan_seed": 1}},
-        {"data": {"name": "made", "inputs": "red", "labels": "l", "examples": "i", "heldout": None}},
+        {"data": {"name": "made", "inputs": "red", "labels": "l", "heldout": None}},
         {"conditioned_on": "all inputs"},
         {"environment": {"engine": "graph", "precision": "bf16"}},
     ],

@@ -156,9 +156,8 @@ def test_a_single_run_has_no_odds_and_one_label_is_one() -> None:
 def test_what_cannot_be_compared_is_refused_with_the_reason() -> None:
     one = made(1.0, name="one")
     for other, reason in [
-        (replace(one, length=50), r"differ in their length \(50 and 40\); compare runs on the same data"),
+        (replace(one, length=50), r"differ in their length \(50 and 40\); compare runs on the same labels"),
         (replace(one, data={**one.data, "labels": "m"}), "differ in their labels"),
-        (replace(one, data={**one.data, "inputs": "m"}), "differ in their inputs"),
         (
             replace(one, seeds={**one.seeds, "order_seed": 1}, data={**one.data, "labels": "m"}),
             r"differ in their order \(1 and 0\)",

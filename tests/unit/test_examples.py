@@ -7,7 +7,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from prequential.data.sources import mnist
 
@@ -41,3 +43,17 @@ def test_feature_selection_compares_and_draws(
     assert (tmp_path / "regret.png").stat().st_size > 10_000
     with pytest.raises(SystemExit, match="feature_selection: examples must be"):
         example.main(["--examples", "1", "--jobs", "1", "--out", str(tmp_path / "other")])
+
+
+def test_inputs_are_compared_on_photographs(tmp_path: Path, capsys: Captured) -> None:
+    example, generator = imported(ROOT / "examples" / "inputs.py"), np.random.default_rng(0)
+    for number in range(24):
+        colour = np.full((40, 40, 3), (255 * (number % 2), 90, 30)) + generator.integers(-20, 20, (40, 40, 3))
+        path = tmp_path / "photos" / f"class{number % 2}" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(colour.clip(0, 255).astype(np.uint8)).save(path)
+    out = tmp_path / "runs"
+    example.main([str(tmp_path / "photos"), "--labels", "24", "--seeds", "0", "--out", str(out)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "The inputs differ (pixels-32: pixels-32-seed0; pixels-16:" in said
+    assert (out / "inputs.html").stat().st_size > 50_000

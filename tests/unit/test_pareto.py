@@ -90,12 +90,13 @@ def test_points_are_the_runs(sweep: Path) -> None:
         record = pq.load(run.source)  # type: ignore[arg-type]
         assert record.flops is not None
         assert record.heldout is not None
-        assert place(run, heldout=False) == (record.flops["code"], record.codelength)
-        assert place(run, heldout=True) == (sum(record.flops.values()), record.heldout["error_rate"])
+        (alone,) = (group for group in gathered.groups if run in group.members)
+        assert place(alone, heldout=False) == (record.flops["code"], record.codelength)
+        assert place(alone, heldout=True) == (sum(record.flops.values()), record.heldout["error_rate"])
     titles = [record.title for record in gathered.runs.records]
     assert titles == ["MI/RS", "MI/RS", "MI/RB", "CI/FS", "ERM", "MI/RS"]
-    assert "erm" not in [run.record.method["name"] for run in gathered.best(heldout=False)]
-    cheapest = min(gathered.runs.runs[:4], key=lambda run: place(run, heldout=False)[0])
+    assert "erm" not in [group.first.method["name"] for group in gathered.best(heldout=False)]
+    cheapest = min(gathered.groups[:4], key=lambda group: place(group, heldout=False)[0])
     assert gathered.best(heldout=False)[0] == cheapest
     assert main_settings(gathered.runs.records[0])["streams"] == "1"
     assert main_settings(gathered.runs.records[5])["width"] == "0.1"
@@ -181,24 +182,42 @@ def test_the_table_the_picture_and_the_csv(
     ):  # fmt: skip
         assert words in said.out
     front = Front.find([sweep / "a"]).best()
-    for run in front:
-        (flops, nats), (_, error) = place(run, heldout=False), place(run, heldout=True)
+    for group in front:
+        (flops, nats), (_, error) = place(group, heldout=False), place(group, heldout=True)
         line = next(line for line in said.out.splitlines() if f"{nats:,.1f}" in line)
-        told = [f"{flops:.3g}", f"{nats:,.1f}", f"{error:.2%}", run.record.title, "mlp1"]
-        assert line.split()[:6] == [run.name, *told]
-        main = main_settings(run.record).items()
+        told = [f"{flops:.3g}", f"{nats:,.1f}", f"{error:.2%}", group.first.title, "mlp1"]
+        assert line.split()[:6] == [group.name, *told]
+        main = main_settings(group.first).items()
         replays = [value for name, value in main if name in ("streams", "replays", "epochs")]
         assert [value for value in line.split()[6:] if value != "–"] == replays
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 5
-    assert {row["directory"] for row in rows if row["on_front"] == "true"} == {str(run.record.path) for run in front}
+    assert {row["directory"] for row in rows if row["on_front"] == "true"} == {str(group.first.path) for group in front}
     erm = next(row for row in rows if row["method"] == "erm")
     assert (erm["codelength_nats"], erm["on_front"], erm["epochs"], erm["num_streams"]) == ("", "false", "2", "")
     drawn = picture.read_text()
     assert drawn.count("<clipPath") >= 2  # two panels
     for colour in ("#0072b2", "#d55e00", "#009e73", "#e69f00"):
         assert colour in drawn
+
+
+def test_seeds_of_a_setting_are_one_dot(tmp_path: Path, capsys: Captured) -> None:
+    for seed, nats in enumerate([1.0, 3.0]):
+        made_record([nats], seed=seed, name="x", recipe={"learning_rate": 0.1}).save(tmp_path / f"one-{seed}")
+    made_record([1.5], name="x", recipe={"learning_rate": 0.2}).save(tmp_path / "other")
+    merged, apart = Front.find([tmp_path]), Front.find([tmp_path], each_seed=True)
+    assert [(group.name, place(group, heldout=False)[1]) for group in merged.groups] == [("one", 2.0), ("other", 1.5)]
+    assert [group.name for group in merged.best()] == ["other"]
+    assert [group.name for group in apart.best()] == ["one-0"]
+    assert [(row["setting"], row["num_seeds"], row["on_front"]) for row in merged.values()] == [
+        *[("one", 2, False)] * 2,
+        ("other", 1, True),
+    ]
+    assert cli.main(["pareto", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "1 of 2 settings (3 runs)" in said
+    assert "choosing one of 2 settings afterwards" in said
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf"])
@@ -211,12 +230,12 @@ def test_a_picture_of_one_method_without_held_out_data(sweep: Path, tmp_path: Pa
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=8))
 def test_the_line_is_the_best_for_at_most_so_many_flops(places: list[tuple[int, int]]) -> None:
-    points = [
-        RunSet.of([made_record([float(nats)], name=str(number), flops={"code": float(cost), "heldout": float(cost)})])
-        for number, (cost, nats) in enumerate(places)
+    made = [
+        made_record([float(nats)], name=f"run-{n}", heldout=None, flops={"code": float(cost), "heldout": float(cost)})
+        for n, (cost, nats) in enumerate(places)
     ]
-    runs = [replace(run.runs[0], record=replace(run.records[0], heldout=None)) for run in points]
-    flops, values = _steps(runs, False).tolist()
+    front = Front(RunSet.of(made))
+    flops, values = _steps(front.groups, False).tolist()
     assert flops == sorted(flops)
     assert (flops[0], flops[-1]) == (min(places)[0], max(places)[0])
     for budget in {cost for cost, _ in places}:
@@ -224,7 +243,7 @@ def test_the_line_is_the_best_for_at_most_so_many_flops(places: list[tuple[int, 
         assert reached == min(nats for cost, nats in places if cost <= budget)
     assert values[-1] == values[-2]  # straight on to the dearest
     assert set(zip(flops[:-1], values[:-1], strict=True)) <= set(places)
-    assert Front(RunSet(runs)).best(heldout=True) == []
+    assert front.best(heldout=True) == []
 
 
 @pytest.mark.parametrize(

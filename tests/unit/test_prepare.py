@@ -296,15 +296,6 @@ def test_a_directory_begun_in_another_format_is_not_gone_on_with(
         prepare(sequence(10), tmp_path)
 
 
-def test_prepared_views_of_the_same_examples_can_be_compared(tmp_path: Path) -> None:
-    method = pq.ReplayStreams(num_streams=1, batch_size=16)
-    records = []
-    for name in ("rgb-mnist:R", "rgb-mnist:RG"):
-        mapped = prepare(load(name, examples=64).without_heldout(), tmp_path / name[-2:])
-        records.append(pq.run("mlp1", mapped, method, seed=0, width=0.1))
-    assert len(pq.regret(*records)) == 64
-
-
 def test_stopping_at_once_still_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prequential.data.prepare.BYTES_AT_ONCE", 30)
     data, seen = sequence(100), []

@@ -6,7 +6,7 @@ from functools import partial
 
 from rich.console import Console
 
-from prequential.cli.parse import JsonFlag, PathText, Runs
+from prequential.cli.parse import JsonFlag, PathText, Runs, SameInputs
 from prequential.errors import require_count
 from prequential.report.comparison import TOP, compare
 from prequential.report.runs import Needs, RunSet
@@ -20,9 +20,10 @@ class CompareFlags(JsonFlag):
 
     `preq compare runs/lenet runs/mlp2`
 
-    Runs must be about the same labels in the same order. Those that differ in nothing but `--seed` are one line, with
-    mean and standard error. Codes that look at labels alone stand among the runs, in brackets: uniform, by the
-    frequencies of earlier labels, by what followed the previous label (hard to beat where labels persist).
+    Runs must be about the same labels in the same order; inputs may differ, which is then said. Those that differ in
+    nothing but `--seed` are one line, with mean and standard error. Codes that look at labels alone stand among the
+    runs, in brackets: uniform, by the frequencies of earlier labels, by what followed the previous label (hard to
+    beat where labels persist).
 
     - odds of the best, posterior: from the mean codelengths, all settings being equally probable before
     - paired test: p of a t-test against the best over shared seeds; small where other seeds would hardly turn the
@@ -33,9 +34,10 @@ class CompareFlags(JsonFlag):
     """
 
     runs: Runs
-    """Runs, folders of runs, or sweeps; all on the same data in the same order."""
+    """Runs, folders of runs, or sweeps; all on the same labels in the same order."""
     prefix: bool = False
     """Compare only the labels that every run has coded, unfinished runs too."""
+    same_inputs: SameInputs = False
     top: int = TOP
     """Settings to print."""
     csv: PathText = None
@@ -46,7 +48,7 @@ def main_compare(flags: CompareFlags) -> None:
     """Load, compare, print."""
     require_count("--top", flags.top)
     runs = RunSet.find(flags.runs, Needs(prefix=flags.prefix), slim)
-    comparison = compare(runs.records, prefix=flags.prefix)
+    comparison = compare(runs.records, prefix=flags.prefix, same_inputs=flags.same_inputs)
     written = None if flags.csv is None else write_csv(flags.csv, comparison.values())
     runs.warn()
     console = Console(file=sys.stdout, highlight=False)

@@ -13,6 +13,7 @@ from prequential.cli.schema import print_schema
 from prequential.cli.show import LiveLine, print_list
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
+from prequential.report.text import counted
 from prequential.settings import setting
 from prequential.terminal import tell
 
@@ -48,7 +49,7 @@ def main_data(flags: List) -> None:
         data = flags.load(flags.data)
         held = f", {len(data.heldout):,} held out" if data.heldout is not None else ""
         shape = " × ".join(map(str, data.input_shape))
-        tell(f"{data.name}: {len(data):,} examples{held}, {data.num_classes:,} classes, inputs {shape}")
+        tell(f"{data.name}: {counted(len(data), 'example')}{held}, {data.num_classes:,} classes, inputs {shape}")
         print_schema(data.schema)
         return
     if flags.asked():
@@ -90,7 +91,7 @@ def main_data_prepare(flags: Prepare) -> None:
         prepared = prepare(data, flags.to, skip_broken=flags.skip_broken, listener=show)
     size = sum(file.stat().st_size for file in Path(flags.to).rglob("*.npy"))
     skipped = f", {prepared.index.skipped:,} broken ones left out" if prepared.index.skipped else ""
-    tell(f"{len(prepared):,} examples{skipped}, {size / 1e6:,.0f} MB in {time.monotonic() - begin:,.1f} s")
+    tell(f"{counted(len(prepared), 'example')}{skipped}, {size / 1e6:,.0f} MB in {time.monotonic() - begin:,.1f} s")
     tell(f"read it with prepared:{flags.to}")
     if data.training_view:
         tell("training then sees whole images; --augment resized-crop makes it see random parts of them")

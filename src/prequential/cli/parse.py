@@ -79,6 +79,10 @@ MAYBE = PrimitiveConstructorSpec(
 Word = Annotated[str | None, _type("".join, "NAME")]
 PathText = Annotated[str | None, _type("".join, "PATH")]
 Runs = Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="RUN...", help_behavior_hint="")]
+SameInputs = Annotated[
+    bool,
+    tyro.conf.arg(help="Refuse runs whose inputs differ; without it, that they do is said.", help_behavior_hint=""),
+]
 TYPES: dict[Any, Any] = {
     int: Annotated[int | None, _type(partial(_number, int), "N")],
     float: Annotated[float | None, _type(partial(_number, float), "X")],

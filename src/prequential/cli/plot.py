@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from prequential.cli.parse import PathText, Runs
+from prequential.cli.parse import PathText, Runs, SameInputs
 from prequential.errors import PreqError, require_known
 from prequential.report.plots import KINDS, plot
 from prequential.report.plots.draw import USED_BY
@@ -46,6 +46,7 @@ class PlotFlags:
     """For pareto: also the held-out error."""
     prefix: bool = False
     """Draw only the labels that every run has coded, unfinished runs too."""
+    same_inputs: SameInputs = False
 
     def __post_init__(self) -> None:
         if not self.kind:

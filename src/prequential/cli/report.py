@@ -5,7 +5,7 @@ from typing import Annotated
 import tyro
 
 from prequential.cli.labels import ExampleFlags
-from prequential.cli.parse import PathText, Runs, flag_group
+from prequential.cli.parse import PathText, Runs, SameInputs, flag_group
 from prequential.report.page import write_report
 from prequential.terminal import tell
 
@@ -22,15 +22,16 @@ class ReportFlags(ExampleFlags):
     """
 
     directories: Runs
-    """Runs, folders of runs, or sweeps, on the same data in one order. In folders, unfinished runs are left out."""
+    """Runs, folders of runs, or sweeps, on the same labels in one order. In folders, unfinished runs are left out."""
     output: Annotated[PathText, tyro.conf.arg(aliases=("-o",), help_behavior_hint="(default: report.html)")] = None
     """The page to write; a file of that name is replaced."""
     prefix: bool = False
     """Compare only the labels that every run has coded, and take unfinished runs too."""
+    same_inputs: SameInputs = False
 
 
 def main_report(flags: ReportFlags) -> None:
     """Write, say where."""
-    place, examples = flags.output or "report.html", flags.examples()
-    written = write_report(flags.directories, place, prefix=flags.prefix, examples=examples)
+    place, how = flags.output or "report.html", {"prefix": flags.prefix, "same_inputs": flags.same_inputs}
+    written = write_report(flags.directories, place, examples=flags.examples(), **how)
     tell(f"report: {written} ({written.stat().st_size / 1e6:,.1f} MB)")

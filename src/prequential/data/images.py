@@ -157,7 +157,8 @@ class ImageFiles(ReorderableSequence):
                 reasons.append(f"{self.describe(int(self.order[positions[row]]))}: {reason}")
         heldout = None if self.heldout is None else self.heldout.without_broken()
         if reasons:
-            count = f"{len(reasons):,} of {len(self):,} images of '{self.name}' are broken and left out"
+            left = "is" if len(reasons) == 1 else "are"
+            count = f"{len(reasons):,} of {len(self):,} images of '{self.name}' {left} broken and left out"
             warnings.warn(f"{count} ({reasons[0]}{', …' if len(reasons) > 1 else ''})", PreqWarning, stacklevel=4)
         if not good.any():
             raise PreqError(f"every image of '{self.name}' is broken; the first is {reasons[0]}")

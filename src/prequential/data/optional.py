@@ -122,11 +122,6 @@ class SequenceDefaults:
         return None
 
     @property
-    def examples(self) -> torch.Tensor | None:
-        """What identifies each row beyond its inputs; where there is something, `digests` has `examples`."""
-        return None
-
-    @property
     def class_names(self) -> tuple[str, ...] | None:
         """What the classes are called, in the order of their numbers; None where they have no names."""
         return None

@@ -81,8 +81,7 @@ def prepare(
                 raise
             if data.heldout is not None:
                 prepare(data.heldout, directory / "heldout", skip_broken=skip_broken)
-            shared = capabilities(data).examples is not None
-            writer.finish(extra={"examples": data.digests()["examples"]} if shared else {})
+            writer.finish()
     return open_prepared(directory)
 
 
@@ -219,8 +218,8 @@ class Writer:
         for file in self._files.values():
             file.close()
 
-    def finish(self, extra: dict[str, str]) -> None:
-        """Cut the files to what was written, and write the index; `extra` fingerprints of the whole are kept too."""
+    def finish(self) -> None:
+        """Cut the files to what was written, and write the index."""
         if not self.num_rows:
             raise PreqError(f"'{self.index.name}': every example is broken; there is nothing to prepare")
         for file in self._files.values():
@@ -229,8 +228,8 @@ class Writer:
             "inputs": self._digests["inputs"].digest(np.dtype(self.index.dtype), self.index.input_shape),
             "labels": self._digests["labels"].digest(np.dtype(np.int64), (), self.index.num_classes),
         }
-        blocks, whole = self._committed["blocks"], digests | extra
-        index = replace(self.index, length=self.num_rows, blocks=blocks, digests=whole, skipped=self.skipped)
+        blocks = self._committed["blocks"]
+        index = replace(self.index, length=self.num_rows, blocks=blocks, digests=digests, skipped=self.skipped)
         content = {"format": FORMAT} | asdict(index) | {"input_shape": list(index.input_shape)}
         write_atomically(self.directory / INDEX_FILE, sealed(content, "content"))
         with contextlib.suppress(OSError):

@@ -197,8 +197,6 @@ class ArraySequence(ReorderableSequence):
     heldout: "ArraySequence | None" = None
     source: Mapping[str, Any] | None = None
     conditioned_on: str = INPUTS_SO_FAR
-    examples: torch.Tensor | None = None
-    """What identifies each row beyond its inputs: sequences that show different parts of the same examples share it."""
     scale: Scale | None = None
     class_names: tuple[str, ...] | None = None
 
@@ -218,10 +216,3 @@ class ArraySequence(ReorderableSequence):
     def _input_digest(self) -> str:
         context = ["bfloat16"] if self.stored_inputs.dtype == torch.bfloat16 else []
         return digest_of_rows(len(self), self._bits, *context)
-
-    @cached_property
-    def _digests(self) -> dict[str, str]:
-        examples = self.examples
-        if examples is None:
-            return super()._digests
-        return super()._digests | {"examples": digest_of_rows(len(self), lambda p: examples[self.rows(p)].numpy())}

@@ -1,5 +1,6 @@
 """The code length of not choosing: the runs of a sweep mixed into one code. No torch."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -7,8 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prequential.conditioning import INPUTS_SO_FAR, widest
-from prequential.errors import PreqError, require_count, require_number
-from prequential.measure.comparable import name_of, require_comparable, require_records, require_same_sequence
+from prequential.errors import PreqError, PreqWarning, require_count, require_number
+from prequential.measure.comparable import (
+    inputs_told,
+    name_of,
+    require_comparable,
+    require_records,
+    require_same_inputs,
+    require_same_sequence,
+)
 from prequential.runs.record import Record
 from prequential.terminal import printable
 
@@ -34,6 +42,8 @@ class Mixture:
     """… and these weights, a row for each."""
     conditioned_on: str = INPUTS_SO_FAR
     """What the mixture may look at besides earlier labels: the widest of its records."""
+    num_inputs: int = 1
+    """Different inputs that its records were given; the mixture is given all of them."""
 
     @property
     def codelength(self) -> float:
@@ -52,6 +62,7 @@ def mixture(
     switching: float | str | None = None,
     weights: ArrayLike | None = None,
     keep_every: int | None = None,
+    same_inputs: bool = False,
 ) -> Mixture:
     """The code of not choosing among runs: no hindsight, and nothing to pay for having chosen.
 
@@ -71,10 +82,12 @@ def mixture(
         ln n + k·ln(n − 1) + (k + 1)·ln T                 nats, for "1/t": α = 1/t before the t-th label (from 1).
 
     Args:
-        records: runs on the same data in the same order. One that diverged gives nothing to the labels after that.
+        records: runs on the same labels in the same order. One that diverged gives nothing to the labels after that.
+            Where their inputs differ, the mixture is given the union of them, and a warning says so.
         switching: None, the rate α in (0, 1), or "1/t", which needs no guess of how long the sequence is.
         weights: the weights before the first label, positive, of sum 1. Default: all alike.
         keep_every: keep the posterior weights after each so many labels.
+        same_inputs: refuse records whose inputs differ.
 
     Raises:
         PreqError: if the records are not about the same labels, or a run was stopped before its end.
@@ -89,6 +102,10 @@ def mixture(
     runs = require_records(records, "mixture")
     for run in runs:
         require_same_sequence(run, runs[0])
+    if same_inputs:
+        require_same_inputs(runs)
+    if told := inputs_told([(name_of(run), run) for run in runs]):
+        warnings.warn(f"{told}; the mixture is given the union of them", PreqWarning, stacklevel=2)
     going = [run for run in runs if not np.isinf(run.nats[-1:]).any()]
     for run in going:
         require_comparable(run, going[0])
@@ -107,6 +124,7 @@ def mixture(
         kept_after=kept_after,
         kept_weights=kept,
         conditioned_on=widest(*(run.conditioned_on for run in runs)),
+        num_inputs=len({run.data.get("inputs") for run in runs}),
     )
 
 

@@ -68,7 +68,7 @@ COLUMNS: list[Column[Any]] = [
     Column("best leads\nfrom", "leads_from", _has("leads_from"), "{:,d}".format,
            "the position from which the best leads it for good; first row: the runner-up", 1),
     Column("early\nshare", "early_share", _has("early_share"), percentage,
-           "the part of that lead earned in the first 10% of the data", 1),
+           "the part of that lead earned in the first 10% of the data; more than 100% where some was lost later", 1),
     _saved("uniform", "saved against equal probabilities"),
     _saved("frequencies", "saved against the label frequencies so far"),
     _saved("previous", "saved against looking at the previous label"),

@@ -7,16 +7,23 @@ from typing import Any
 
 from rich.console import Console
 
-from prequential.conditioning import difference
 from prequential.errors import PreqError
 from prequential.measure.chance import PairedTest
 from prequential.measure.choosing import Candidates, candidates
-from prequential.measure.comparable import fingerprints_of, name_of, require_records, require_same_data
+from prequential.measure.comparable import (
+    is_one_heldout,
+    name_of,
+    require_records,
+    require_same_data,
+    require_same_inputs,
+    told_of,
+)
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.notebook import html_table, to_arrow, to_pandas
 from prequential.report import columns
 from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of, title_of
 from prequential.report.entries import Compared, Entry, entries_of, paired_test_of
+from prequential.report.names import data_of
 from prequential.report.runs import RunSet
 from prequential.report.seeds import setting_of
 from prequential.report.sentences import sentences_of
@@ -133,7 +140,7 @@ class Comparison:
         return printable(f"<Comparison of {number} on {self.data}: {self.best.name} with {self.best.nats:,.1f} nats>")
 
 
-def compare(records: Iterable[Record], *, prefix: bool = False) -> Comparison:
+def compare(records: Iterable[Record], *, prefix: bool = False, same_inputs: bool = False) -> Comparison:
     """Compare runs by codelength.
 
     Runs that differ in nothing but their seed are one entry, with mean and standard error. Odds and posterior are those
@@ -141,9 +148,11 @@ def compare(records: Iterable[Record], *, prefix: bool = False) -> Comparison:
     labels say; whether another seed would say the same is the question of `p_value`.
 
     Args:
-        records: at least one with a codelength; all on the same labels of the same data in the same order.
+        records: at least one with a codelength; all on the same labels in the same order. Their inputs may differ,
+            which is then said: each is the code of the labels given its own inputs, for a receiver who holds these.
         prefix: compare only the labels that every run has coded, and take unfinished runs too. What is known of whole
             runs only (held-out figures, FLOPs, seconds) is then left out.
+        same_inputs: refuse runs whose inputs differ.
 
     Raises:
         PreqError: saying which runs cannot be compared, and why.
@@ -162,6 +171,8 @@ def compare(records: Iterable[Record], *, prefix: bool = False) -> Comparison:
         raise PreqError("none of these runs has a codelength; name at least one of a prequential method")
     for run in runs:
         require_same_data(run, coded[0])
+    if same_inputs:
+        require_same_inputs(runs)
     if not prefix:
         _require_finished(runs)
     length = RunSet.of(coded).common_length(prefix=prefix)
@@ -177,7 +188,7 @@ def compare(records: Iterable[Record], *, prefix: bool = False) -> Comparison:
             key=lambda group: (group.heldout_loss is None, group.heldout_loss, group.name),
         ),
         simple=simple,
-        data=coded[0].data["name"],
+        data=data_of(runs),
         length=length,
         sequence_length=coded[0].length,
         num_classes=coded[0].num_classes,
@@ -200,11 +211,9 @@ def _require_finished(runs: Sequence[Record]) -> None:
 
 def _notes(groups: Sequence[Compared]) -> list[str]:
     notes = []
-    held = [record.data["heldout"] or {} for group in groups for record in group.records if record.heldout is not None]
-    if len(set(map(fingerprints_of, held))) > 1:
+    if not is_one_heldout(record for group in groups for record in group.records):
         notes.append("held-out figures are of different held-out data: they cannot be compared with each other")
-    if told := difference((group.name, group.first.conditioned_on) for group in groups if group.first.prequential):
-        notes.append(told)
+    notes += told_of((group.name, group.first) for group in groups if group.first.prequential)
     names: dict[str, list[str]] = {}
     for group in groups:
         names.setdefault(setting_of(group.first), []).append(group.name)

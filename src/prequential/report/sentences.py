@@ -56,6 +56,8 @@ def _of_pair(best: Entry, second: Entry) -> str:
     share = f"{number(100 * best.early_share, '.0f')} % of its advantage was earned in the first 10 % of the data"
     if best.early_share < -0.005:
         share = "it was behind after the first 10 % of the data"
+    elif best.early_share > 1.005:
+        share = "it was further ahead after the first 10 % of the data, and lost some of that later"
     return f"{said}; it leads from position {best.leads_from:,} on; {share}."
 
 

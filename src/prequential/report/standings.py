@@ -12,7 +12,6 @@ import numpy as np
 
 from prequential.errors import PreqError
 from prequential.files import read_array
-from prequential.measure.comparable import fingerprints_of
 from prequential.methods.minibatch import MiniBatches
 from prequential.methods.rebuild import method_from_settings
 from prequential.plan import Plan
@@ -68,7 +67,7 @@ class Row:
     def sequence(self) -> tuple[Any, ...]:
         """What runs share that can be compared."""
         data, length = self.facts["data"], self.facts["length"]
-        return data.get("name"), length, *fingerprints_of(data), bool(self.facts.get("prequential"))
+        return length, data.get("labels"), data.get("inputs"), bool(self.facts.get("prequential"))
 
 
 class Sums:

@@ -80,7 +80,8 @@ def read_classes(root: Path, classes: list[str]) -> Labelled:
         labels += [label] * len(images)
     if ignored:
         which = f"{ignored[0]}{', …' if len(ignored) > 1 else ''}"
-        told = f"{len(ignored)} files under {root} are no JPEG, PNG or WebP and are left out ({which})"
+        files, left = ("file", "is") if len(ignored) == 1 else ("files", "are")
+        told = f"{len(ignored):,} {files} under {root} {left} no JPEG, PNG or WebP and {left} left out ({which})"
         warnings.warn(told, PreqWarning, stacklevel=5)
     return Labelled(root, paths, labels)
 

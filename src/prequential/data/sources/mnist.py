@@ -109,7 +109,7 @@ def _mixed(digits: ArraySequence, length: int, num_channels: int, key: int) -> A
     chosen = torch.from_numpy(integers_below(len(digits), key, np.arange(3 * length)).reshape(length, 3))
     images = digits.stored_inputs[:, 0][chosen[:, :num_channels]]
     labels = digits.stored_labels[chosen[:, 0]]
-    return ArraySequence(images, labels, digits.num_classes, torch.arange(length), examples=chosen, scale=INTENSITY)
+    return ArraySequence(images, labels, digits.num_classes, torch.arange(length), scale=INTENSITY)
 
 
 def _sequence(request: Request, parts: Sequence[Part], num_classes: int) -> ArraySequence:

@@ -16,16 +16,24 @@ __all__ = ["page_of", "write_report"]
 SUFFIXES = (".html", ".htm")
 
 
-def write_report(runs: Sources, path: str | Path, *, prefix: bool = False, examples: Examples | None = None) -> Path:
+def write_report(
+    runs: Sources,
+    path: str | Path,
+    *,
+    prefix: bool = False,
+    same_inputs: bool = False,
+    examples: Examples | None = None,
+) -> Path:
     """Write one self-contained page about runs: comparison, interactive plots, what was expensive, settings, data and
     environment.
 
     Args:
-        runs: records, run directories, or folders of runs; all on the same data in the same order. Runs in folders
-            that are not finished (pruned trials of a sweep) or cannot be read are left out, with a warning; those
-            that are named are refused.
+        runs: records, run directories, or folders of runs; all on the same labels in the same order. Runs in
+            folders that are not finished (pruned trials of a sweep) or cannot be read are left out, with a warning;
+            those that are named are refused.
         path: the page, a file that ends in .html. What is there is replaced.
         prefix: compare only the labels that every run has coded, and take unfinished runs too.
+        same_inputs: refuse runs whose inputs differ; else the page says so.
         examples: shows the examples whose labels were expensive, with pictures where they are images:
             `pq.ShownExamples(data)`.
 
@@ -38,7 +46,7 @@ def write_report(runs: Sources, path: str | Path, *, prefix: bool = False, examp
     require_place("report", path)
     found = RunSet.find(runs, Needs(prefix=prefix), slim)
     found.warn()
-    comparison = compare(found.records, prefix=prefix)
+    comparison = compare(found.records, prefix=prefix, same_inputs=same_inputs)
     best = next(run for run in found.runs if run.name == comparison.best.runs[0])  # of which the comparison has a part
     page = page_of(comparison, found.notes, cut(best.load(), comparison.length), examples)
     with writing(path):

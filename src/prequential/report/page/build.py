@@ -18,7 +18,16 @@ from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of, title_of
 from prequential.report.comparison import Comparison
 from prequential.report.labels import Examples, Expenses
-from prequential.report.page.facts import class_bars, data_card, environments_beside, settings_beside
+from prequential.report.page.cost import cost_of
+from prequential.report.page.facts import (
+    class_bars,
+    data_card,
+    environments_beside,
+    mattered,
+    setting_columns,
+    settings_beside,
+    swept,
+)
 from prequential.report.picture import COLOURS, DASHES
 from prequential.report.reduction import Reduced, reduced, totals_after
 from prequential.report.table import Column
@@ -73,7 +82,8 @@ def page_of(
     groups = [*comparison.entries, *comparison.uncoded]
     records = [record for group in groups for record in group.records]
     longest = max((r for entry in comparison.entries for r in entry.records), key=lambda r: len(r.nats))
-    columns, curves = columns_of(comparison), curves_of(comparison)
+    name_column, *figures = columns_of(comparison)
+    columns, curves = [name_column, *setting_columns(comparison), *figures], curves_of(comparison)
     rows: list[Row] = [*comparison.entries, *code_rows_of(comparison), *comparison.uncoded]
     return templates.get_template("page.html").render(
         comparison=comparison,
@@ -89,6 +99,8 @@ def page_of(
         environments=environments_beside(records),
         most_columns=MOST_COLUMNS,
         missing=NOTHING,
+        cost=cost_of(comparison),
+        mattered=mattered(comparison),
         card=data_card(comparison, longest),
         classes=class_bars(longest),
         expenses=Expenses.of(expensive or comparison.best.members[0].load(), MOST_EXPENSIVE, examples),
@@ -108,6 +120,8 @@ def headline(comparison: Comparison) -> list[tuple[str, str, str]]:
     best, others = comparison.best, comparison.entries[1:]
     told = [("shortest code", best.name, ""), ("codelength", number(best.nats), "nats")]
     told.append(("per label", number(best.bits_per_label, ".3f"), "bits"))
+    if swept(comparison) and math.isfinite(best.nats):
+        told.append(("with the price of choosing", number(best.nats + comparison.candidates.nats), "nats"))
     if others and math.isfinite(others[0].difference):
         told.append(("ahead of the next", number(others[0].difference), "nats"))
         told.append(("odds against it", odds(others[0].log_odds), ""))
@@ -183,8 +197,10 @@ def _row(row: Row, columns: Sequence[Column[Any]]) -> dict[str, Any]:
     }
 
 
-def _sort_key(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else json.dumps(value)
+def _sort_key(value: Any) -> str:
+    if not isinstance(value, int | float):
+        return "" if value is None else str(value)
+    return "" if math.isnan(value) else json.dumps(value)
 
 
 def _precision(curves: Reduced) -> str:

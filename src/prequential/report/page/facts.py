@@ -1,6 +1,7 @@
 """What was decided about runs, about their data and their environments: names and texts, for tables to stand in."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from prequential.measure.importance import FEWEST_TRIALS, importance
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.comparison import Comparison
+from prequential.report.names import setting_text, sweep_of, value_of, varying
 from prequential.report.seeds import SeedGroup, decided
-from prequential.report.text import NOTHING, counted, listed, number
+from prequential.report.table import Column
+from prequential.report.text import NOTHING, counted, listed, number, percentage
 from prequential.runs.record import Record
 from prequential.terminal import printable
 
@@ -87,8 +91,47 @@ def as_text(value: Any) -> str:
 
 
 def settings_beside(groups: Sequence[SeedGroup]) -> Beside:
-    """Everything that was decided about each group but its seeds."""
-    return Beside([group.name for group in groups], [flat(decided(group.first)) for group in groups])
+    """Everything that was decided about each group but its seeds; also what its inputs are, where these differ."""
+    told = [flat(decided(group.first)) for group in groups]
+    if len({group.first.data.get("inputs") for group in groups}) > 1:
+        names = ("name", "input_shape", "inputs")
+        given = [{name: group.first.data.get(name) for name in names} for group in groups]
+        told = [flat({"inputs": facts}) | each for facts, each in zip(given, told, strict=True)]
+    return Beside([group.name for group in groups], told)
+
+
+def swept(comparison: Comparison) -> dict[str, str]:
+    """The settings that vary, and their short names, where all that is compared are trials of sweeps; else none."""
+    records = [group.first for group in (*comparison.entries, *comparison.uncoded)]
+    told = varying(records) if all(map(sweep_of, records)) else {}
+    return {name: short for name, short in told.items() if name != "seed"}
+
+
+def mattered(comparison: Comparison) -> tuple[str, list[tuple[str, str, str]]] | None:
+    """What each setting that varies in a sweep explains of the order of its trials: short name, width of a bar, share;
+    behind a sentence on it. None where it is no sweep."""
+    told = swept(comparison)
+    trials = [entry for entry in comparison.entries if math.isfinite(entry.nats)]
+    if not told:
+        return None
+    settings = [{short: value_of(entry.first, name) for name, short in told.items()} for entry in trials]
+    shares = importance(settings, [entry.nats for entry in trials])
+    if shares is None:
+        return f"Which settings mattered is told from {FEWEST_TRIALS} trials on; {len(trials)} ran to their end.", []
+    about = "The share of the order of the trials that each setting explains by itself; they need not add up to 100%."
+    return about, [(name, f"{share:.1%}", percentage(share)) for name, share in shares.items()]
+
+
+def setting_columns(comparison: Comparison) -> list[Column[Any]]:
+    """A column for each setting that varies, where all that is compared are trials of sweeps."""
+
+    def column(name: str, short: str) -> Column[Any]:
+        def value(row: Any) -> Any:
+            return value_of(row.first, name) if isinstance(row, SeedGroup) else None
+
+        return Column(short, "", value, setting_text, "a setting that varies among the trials")
+
+    return [column(name, short) for name, short in swept(comparison).items()]
 
 
 def environments_beside(records: Sequence[Record]) -> Beside:
@@ -102,23 +145,32 @@ def data_card(comparison: Comparison, record: Record) -> dict[str, str]:
     data = record.data
     order, heldout = record.seeds["order_seed"], data.get("heldout")
     facts = {
-        "name": str(data["name"]),
+        "name": comparison.data,
         "labels in the sequence": f"{record.length:,}",
         "classes": f"{record.num_classes:,}",
-        "shape of an input": as_text(data.get("input_shape")),
+        "shape of an input": listed(
+            sorted({as_text(r.data.get("input_shape")) for r in _coded(comparison)}), MOST_VALUES
+        ),
         "order": "as given" if order is None else f"shuffled, order seed {order}",
         "held-out data": "none" if heldout is None else "yes, never charged",
-        "predictions look at": "; ".join(sorted({r.conditioned_on for e in comparison.entries for r in e.records})),
+        "predictions look at": "; ".join(sorted({r.conditioned_on for r in _coded(comparison)})),
     }
     if record.scale is not None:
         facts["scale of uint8 inputs"] = str(record.scale)
     if comparison.length < record.length:
         facts["labels compared"] = f"the first {comparison.length:,}"
     facts |= {f"{SIMPLE_CODES[name].title}, nats": number(nats) for name, nats in comparison.simple.items()}
-    known = ("name", "input_shape", "heldout", "class_names")
+    has_many = len({r.data.get("inputs") for r in _coded(comparison)}) > 1
+    known = ("name", "input_shape", "heldout", "class_names", *(["inputs"] if has_many else []))
     facts |= flat({name: value for name, value in data.items() if name not in known})
+    if has_many:
+        return facts | {"inputs": "differ between the runs, see the settings"}
     asked = {name: value for name, value in (record.source or {}).items() if name not in ("name", "schema")}
     return facts | {f"source · {name}": text for name, text in flat(asked).items()}
+
+
+def _coded(comparison: Comparison) -> list[Record]:
+    return [record for entry in comparison.entries for record in entry.records]
 
 
 def class_bars(record: Record) -> tuple[str, list[tuple[str, str, str, str]]]:

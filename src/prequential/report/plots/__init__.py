@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from prequential.errors import PreqError, unknown_name
+from prequential.measure.comparable import require_same_inputs
 from prequential.report.picture import require_picture_path
 from prequential.report.plots.calibration import plot_calibration
 from prequential.report.plots.draw import Options
@@ -39,6 +40,7 @@ def plot(
     each_seed: bool = False,
     heldout: bool = False,
     prefix: bool = False,
+    same_inputs: bool = False,
 ) -> Path:
     """Draw runs and write the picture as PNG, SVG or PDF, whichever the name ends in.
 
@@ -54,6 +56,7 @@ def plot(
         each_seed: a line for each run, where seeds of one setting would become their mean with a band.
         heldout: for `pareto`, also the held-out error.
         prefix: draw only the labels that every run has coded, and take unfinished runs of folders too.
+        same_inputs: refuse runs whose inputs differ; else a line below the picture says so.
 
     Raises:
         PreqError: for an unknown kind, a file that cannot be written, runs that cannot be compared, or without a
@@ -62,7 +65,13 @@ def plot(
     if kind not in KINDS:
         raise unknown_name("kind of picture", kind, KINDS)
     options = Options(
-        reference=reference, axis=axis, window=window, each_seed=each_seed, heldout=heldout, prefix=prefix
+        reference=reference,
+        axis=axis,
+        window=window,
+        each_seed=each_seed,
+        heldout=heldout,
+        prefix=prefix,
+        same_inputs=same_inputs,
     )
     options.require_use(kind)
     path = Path(path)
@@ -71,13 +80,15 @@ def plot(
     if kind == "pareto":
         if any(isinstance(run, Record) and run.path is None for run in wanted):
             raise PreqError("pareto draws runs from their directories, got a record that was not saved; save it first")
-        front = Front.find(wanted, heldout=heldout)
+        front = Front.find(wanted, heldout=heldout, each_seed=each_seed, same_inputs=same_inputs)
         front.runs.warn()
         return plot_pareto(front, path, heldout=heldout)
     if kind == "regret" and (isinstance(reference, Record) or (reference is not None and Path(reference).is_dir())):
         wanted.append(reference)
     found = RunSet.find(wanted, Needs(code=True, finite=True, prefix=prefix))
     found.warn()
+    if same_inputs:
+        require_same_inputs(found.records)
     if prefix:
         found = found.cut(found.common_length(prefix=True))
     groups = found.groups(each_seed=each_seed, as_long=True)

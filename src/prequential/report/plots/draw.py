@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from prequential.conditioning import difference
 from prequential.errors import PreqError, require_count, unknown_name
+from prequential.measure.comparable import told_of
+from prequential.report.names import data_of
 from prequential.report.picture import COLOURS, DASHES, FAINT, GREY, INK, finish, literal, spread
 from prequential.report.plots.lines import Curve, Line
 from prequential.report.seeds import SeedGroup
@@ -22,9 +23,10 @@ USED_BY = {
     "reference": ("regret",),
     "axis": ALONG_THE_SEQUENCE,
     "window": ("regret", "loss", "error", "curve"),
-    "each_seed": ALONG_THE_SEQUENCE,
+    "each_seed": (*ALONG_THE_SEQUENCE, "pareto"),
     "heldout": ("pareto",),
     "prefix": ALONG_THE_SEQUENCE,
+    "same_inputs": (*ALONG_THE_SEQUENCE, "pareto"),
 }
 """The kinds of picture that each option says something about."""
 MOST_TOLD_APART = len(COLOURS)
@@ -54,6 +56,8 @@ class Options:
     """In `pareto`, also the held-out error."""
     prefix: bool = False
     """Only the labels that every run has coded."""
+    same_inputs: bool = False
+    """Refuse runs whose inputs differ."""
 
     def __post_init__(self) -> None:
         if self.axis is not None and self.axis not in SCALES:
@@ -165,13 +169,13 @@ def frame(figure: Any, groups: Sequence[SeedGroup], options: Options, about: str
     records = [group.first for group in groups]
     models = dict.fromkeys(record.model["name"] for record in records)
     methods = dict.fromkeys(record.title for record in records)
-    parts = [str(records[0].data["name"]), counted(records[0].length, "label")]
+    parts = [data_of(records), counted(records[0].length, "label")]
     parts += [", ".join(names) for names, most in ((models, 1), (methods, MOST_NAMES)) if len(names) <= most]
     figure.suptitle(literal(" · ".join(parts)), fontsize=10)
     drawn, whole = len(records[0].nats), records[0].length
     part = f"Only the first {drawn:,} of {whole:,} labels" if options.prefix and drawn < whole else ""
-    told = literal(difference((group.name, group.first.conditioned_on) for group in groups))
-    note(figure, about, band_note(groups), *remarks, part, told)
+    told = map(literal, told_of((group.name, group.first) for group in groups))
+    note(figure, about, band_note(groups), *remarks, part, *told)
 
 
 def band_note(groups: Sequence[SeedGroup]) -> str:

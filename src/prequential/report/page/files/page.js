@@ -55,7 +55,7 @@ function update() {
     series.item.classList.toggle("off", !series.box.checked);
   }
   const hidden = plots.series.filter(({ id }) => id.startsWith("entry") && !plots.state.shown.has(id)).length;
-  byId("others").closest("label").hidden = !hidden;
+  byId("others").closest("label").classList.toggle("kept", !hidden); // its room stays: hiding a run moves nothing
   const chosen = byId("reference").selectedOptions[0];
   for (const place of document.querySelectorAll(".reference-name")) place.textContent = chosen ? chosen.text : "";
   byId("regret").querySelector(".plot").setAttribute("aria-label", describeRegret());
@@ -67,6 +67,9 @@ function describeRegret() {
   const ends = shown.slice(0, 8).map(({ name, output }) => `${name} ${output.textContent}`);
   return `Regret in nats against the number of labels coded. At the end: ${ends.join(", ")}. Arrow keys read values.`;
 }
+
+// Once a run has a row in the numbers, the row stays, so that hiding the run moves nothing below.
+let known = new Set();
 
 // Regret at a few numbers of labels, for print and for those who do not see the picture.
 function fillNumbers() {
@@ -82,8 +85,11 @@ function fillNumbers() {
     cell.textContent = text;
   }
   const body = table.createTBody();
-  for (const series of plots.series.filter(({ id }) => plots.state.shown.has(id))) {
+  const listed = plots.series.filter(({ id }) => plots.state.shown.has(id) || (known.has(id) && !plots.printing));
+  known = new Set(listed.map(({ id }) => id));
+  for (const series of listed) {
     const row = body.insertRow();
+    row.classList.toggle("kept", !plots.state.shown.has(series.id));
     const name = row.appendChild(document.createElement("th"));
     name.scope = "row";
     name.textContent = series.name;
