@@ -15,7 +15,7 @@ SETTING = (*SCALAR, list, dict)
 NAMED = {"name": str, "*": SETTING}
 SCALE = (None, range(1, 256), str)
 SEEDS = {"seed": SEED, "order_seed": (None, SEED), "plan_seed": SEED}
-SOURCE = (None, {"name": str, "schema?": (None, dict), "*": (*SCALAR, [str])})
+SOURCE = (None, {"name": str, "drop?": (None, [str]), "columns?": (None, [str]), "schema?": (None, dict), "*": SCALAR})
 NAMES = {"class_names?": (None, [str])}
 DATA = {
     **{"name": str, "input_shape?": [COUNT], "inputs": str, "labels?": str, "heldout?": (None, {"*": str})},

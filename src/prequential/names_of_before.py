@@ -116,10 +116,17 @@ def _recipe(settings: Any) -> Any:
 
 
 def _data(facts: Any) -> Any:
-    """Without the fingerprint by which views of the same examples (RGB-MNIST's channels) were known to be such."""
+    """Without the fingerprint by which views of the same examples (RGB-MNIST's channels) were known to be such; the
+    option of that name, of data that is to be made, stays.
+
+    Example:
+        >>> _data({"inputs": "5f", "examples": "3a"}), _data({"name": "rgb-mnist", "examples": 64})
+        ({'inputs': '5f'}, {'name': 'rgb-mnist', 'examples': 64})
+    """
     if not isinstance(facts, Mapping):
         return facts
-    return {name: _data(value) if name == "heldout" else value for name, value in facts.items() if name != "examples"}
+    kept = ((name, value) for name, value in facts.items() if name != "examples" or not isinstance(value, str))
+    return {name: _data(value) if name == "heldout" else value for name, value in kept}
 
 
 PARTS: dict[str, Callable[[Any], Any]] = {"data": _data, "model": _model, "recipe": _recipe, "space": _recipe}

@@ -135,7 +135,7 @@ def test_the_users_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
         ("run mnist lenet --picture curve.gif", "a picture is .png, .svg, .pdf, got 'curve.gif'"),
         ("run mnist lenet --augment flip flop", "unknown augmentation 'flop'; did you mean 'flip'?"),
         ("run mnist lenet --augment shift:20 --length 64", "shift:20 is more than half of a 28x28 image"),
-        ("run mnist lenet --label y", "label has no meaning for mnist; it belongs to csv:, npz:, hf:"),
+        ("run mnist lenet --label y", "label has no meaning for mnist; it belongs to table:, csv:, npz:, hf:"),
         ("run mnist lenet --order sideways", "unknown order 'sideways'; known: shuffled, given"),
         ("run csv:/nowhere.csv mlp1", "/nowhere.csv is not there; check the path behind 'csv:'"),
         ("run mnist vggpp2", "unknown model 'vggpp2'; did you mean 'vggpp'?"),

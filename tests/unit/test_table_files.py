@@ -19,6 +19,7 @@ import prequential as pq
 from prequential import cli
 from prequential.cli.job import data_name
 from prequential.data.sources import load
+from prequential.data.told import told_of
 from prequential.errors import PreqError
 from prequential.presets import find_preset
 from prequential.runs.facts import differences
@@ -373,3 +374,28 @@ def test_the_package_needs_pyarrow_only_for_tables() -> None:
     code = "import sys, prequential.data.sources, prequential.cli.run, prequential as pq; pq.from_frame"
     done = subprocess.run([sys.executable, "-c", f"{code}; sys.exit('pyarrow' in sys.modules)"], capture_output=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_texts_that_no_record_would_hold() -> None:
+    long = "x" * 20_000
+    for table, told in (
+        (
+            {"a": [1, 2], "label": ["b", long]},
+            "holds a text of 20,000 letters, xxxxxxxxx…; name the classes",
+        ),
+        (
+            {long: [1, 2], "label": ["b", "c"]},
+            "a column whose name has 20,000 letters, x*…; rename it",
+        ),
+    ):
+        with pytest.raises(PreqError, match=told):
+            pq.from_frame(pa.table(table))
+    data = pq.from_frame(pa.table({"a": ["b", long, long, "b"], "label": ["b", "c", "b", "c"]}))
+    assert data.schema is not None
+    assert [column.kind for column in data.schema.columns] == ["hashed"]
+
+
+def test_rows_are_told_where_none_is_held_out() -> None:
+    frame = pa.table({"a": [1.0, 2.0, 3.0, 4.0], "fold": [1, 2, 1, 1], "label": ["b", "c", "c", "b"]})
+    assert told_of(pq.from_frame(frame).shuffled(0))["rows"] == 4
+    assert "rows" not in told_of(pq.from_frame(frame, heldout="fold=2")), "its second row is the third of the table"

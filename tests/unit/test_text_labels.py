@@ -183,6 +183,9 @@ def test_tokens_pictures_and_mistakes_of_hugging_face(tmp_path: Path) -> None:
 
     data = pq.load_data(hub(tmp_path / "pixels", pictures), order="given")
     assert (data.input_shape, data.inputs(np.array([2])).dtype) == ((1, 3, 4), torch.uint8)
+    assert (data.scale, pq.load_data(f"hf:{tmp_path / 'pixels'}", scale="3").scale) == (None, 3)
+    with pytest.raises(PreqError, match="--scale is about uint8, and the inputs of tokens are int64; leave it out"):
+        pq.load_data(spec, scale="3")
     assert data.heldout is not None
     assert data.heldout.labels(np.arange(2)).tolist() == [1, 0]
     assert capabilities(data.heldout).class_names == ("a", "b")

@@ -13,7 +13,7 @@ from prequential.data.sequence import ArraySequence
 from prequential.data.tables.columns import holes_of, kind_of, plain
 from prequential.data.tables.decide import classes_of, decide, in_order
 from prequential.data.tables.encode import encoded, label_texts, labels_of
-from prequential.data.tables.schema import Column, Schema, names_beyond_numbers
+from prequential.data.tables.schema import LONGEST, Column, Schema, names_beyond_numbers
 from prequential.errors import PreqError, unknown_name
 from prequential.rng import derive, permutation
 
@@ -52,6 +52,8 @@ def find_roles(where: str, names: Sequence[str], options: Mapping[str, Any], sch
         options: `label`, `drop`, `columns`, `heldout` and `time`, as `DataOptions` has them.
         schema: what was decided before, if it was.
     """
+    if long := [name for name in names if len(name) > LONGEST]:
+        raise PreqError(f"{where} has a column whose name has {len(long[0]):,} letters, {long[0][:20]}…; rename it")
     wanted, time = options.get("label"), options.get("time")
     if schema is not None and wanted not in (None, schema.label):
         raise PreqError(f"--label is {wanted}, the schema's label {schema.label}; leave one of them out")

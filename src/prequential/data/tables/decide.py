@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.data.tables.columns import kind_of, numbers_of, parts_of_dates, texts_of
-from prequential.data.tables.schema import HASHED, ONE_HOT, Column
+from prequential.data.tables.schema import HASHED, LONGEST, ONE_HOT, Column
 from prequential.data.tables.standardise import require_finite
 from prequential.errors import PreqError
 
@@ -56,7 +56,7 @@ def _text(name: str, values: "pa.ChunkedArray", causal: bool) -> Column:
         return Column(name=name, kind="dropped", note="it is the same in every row")
     if len(texts) == len(values) - holes and len(values) > 1:
         return Column(name=name, kind="dropped", holes=holes, note="a value per row tells nothing of other rows")
-    if len(texts) <= ONE_HOT and not causal:
+    if len(texts) <= ONE_HOT and not causal and max(map(len, texts)) <= LONGEST:
         return Column(name=name, kind="category", holes=holes, values=tuple(sorted(texts)))
     return Column(name=name, kind="hashed", holes=holes, size=HASHED, note=f"{len(texts):,} values")
 
@@ -89,6 +89,8 @@ def classes_of(texts: Sequence[str], codes: Sequence[int] | NDArray[np.int64], w
         >>> classes_of(["2.0", "10", "2"], [0, 1, 2], "labels"), classes_of(["b", "10"], [0, 1], "labels")
         ({'2.0': '2', '10': '10', '2': '2'}, {'b': 'b', '10': '10'})
     """
+    if long := [text for text in texts if len(text) > LONGEST]:
+        raise PreqError(f"{what} holds a text of {len(long[0]):,} letters, {long[0][:9]}…; name the classes")
     if not all(is_number(text) for text in texts):
         return {text: text for text in texts}
     whole = {text: whole_number(text) for text in texts}

@@ -15,6 +15,8 @@ ONE_HOT, HASHED = 32, 32
 KINDS = ("number", "boolean", "date", "category", "hashed", "dropped")
 PARTS = {"hour": 24.0, "weekday": 7.0, "day of the year": 365.25}
 """What of a date comes round again, and after how much of it."""
+LONGEST = 1000
+"""Letters of a class, a value or the name of a column: what is longer is no such thing, and no record would hold it."""
 SHOWN = 6
 """Values that a description lists."""
 
