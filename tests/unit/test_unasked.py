@@ -153,7 +153,14 @@ def test_sources_that_no_run_of_ours_has(source: dict[str, Any], table: Path, tm
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("source", [{"name": 3}, {"label": "class"}, {"name": "csv:t.csv", "label": ["a"]}])
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"name": 3},
+        {"label": "class"},
+        *({"name": "csv:t.csv", **more} for more in ({"label": ["a"]}, {"schema": "s.json"})),
+    ],
+)
 def test_sources_that_no_record_can_have(source: dict[str, Any], table: Path, tmp_path: Path, capsys: Captured) -> None:
     run = renamed(table, tmp_path / "run", source)
     for named in ([], ["--data", "rgb-mnist"]):
