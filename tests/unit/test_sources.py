@@ -210,7 +210,7 @@ def test_a_link_inside_and_other_files_are_no_mistake(tmp_path: Path) -> None:
     (root / "bee" / ".hidden").write_text("x")
     assert len(load(f"folder:{root}")) == 13
     (root / "bee" / "notes.txt").write_text("x")
-    with pytest.warns(PreqWarning, match=r"1 files under .* are no JPEG, PNG or WebP and are left out"):
+    with pytest.warns(PreqWarning, match=r"1 file under .* is no JPEG, PNG or WebP and is left out"):
         assert len(load(f"folder:{root}")) == 13
 
 
@@ -223,7 +223,7 @@ def test_a_broken_image_is_named_or_skipped(tmp_path: Path) -> None:
         PreqError, match=r"bee/0.JPG \(position 4\) is broken: .*; replace it, or leave such images out"
     ):
         data.inputs(np.arange(12))
-    with pytest.warns(PreqWarning, match=r"1 of 12 images of 'pets' are broken and left out \(.*bee/0.JPG"):
+    with pytest.warns(PreqWarning, match=r"1 of 12 images of 'pets' is broken and left out \(.*bee/0.JPG"):
         rest = images(f"folder:{root}", order="given", skip_broken=True)
     assert len(rest) == 11
     check_data(rest)
