@@ -13,6 +13,7 @@ import subprocess
 import traceback
 import zipfile
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -167,7 +168,7 @@ def edited(whole: Any, chance: random.Random) -> Any:
     for _ in range(chance.choice([1, 1, 1, 2, 3])):
         places = list(_places(whole))
         if not places:
-            return chance.choice(NASTY)
+            return deepcopy(chance.choice(NASTY))
         inside, key = chance.choice(places)
         value = inside[key]
         match chance.randrange(6):
@@ -181,7 +182,7 @@ def edited(whole: Any, chance: random.Random) -> Any:
                 other, elsewhere = chance.choice(places)
                 inside[key] = json.loads(json.dumps(other.get(elsewhere) if isinstance(other, dict) else value))
             case _:
-                inside[key] = chance.choice(NASTY)
+                inside[key] = deepcopy(chance.choice(NASTY))  # a later change may be inside it
     return whole
 
 
