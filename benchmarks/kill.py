@@ -34,7 +34,7 @@ NAME, STEPS, HELD = "PREQ_KILL_MODEL", "PREQ_KILL_STEPS", "PREQ_KILL_HELD"
 RUN = "--threads 1 --checkpoint-seconds 0 --json"
 KINDS = {
     "small": ("run", "mlp1", f"--length 4000 --streams 4 --width 0.25 {RUN}"),
-    "dropout": ("run", "smallconv", f"--length 6000 --streams 4 --augment affine {RUN}"),
+    "dropout": ("run", "mnistnet", f"--length 6000 --streams 4 --augment affine {RUN}"),
     "reservoir": ("run", "mlp1", f"--length 20000 --method mi-rb --replacement reservoir --capacity 2000 {RUN}"),
     "from-scratch": ("run", "mlp1", f"--length 12000 --method ci-fs --epochs 8 {RUN}"),
     "shrink": ("run", "mlp1", f"--length 12000 --method ci-cf --epochs 8 --shrink 0.5 --perturb 0.1 {RUN}"),
