@@ -86,6 +86,8 @@ def make_fast() -> None:
 
     settings.parse_settings = parse_once
     os.fsync = lambda fd: None
+    import matplotlib.figure  # noqa: F401  # the first time it starts a process of its own
+
     subprocess.run = in_this_process  # type: ignore[assignment]
 
 

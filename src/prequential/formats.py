@@ -22,7 +22,7 @@ DATA = {
     **NAMES,
     "rows?": (None, COUNT),
 }
-MODEL = {"name": str, "width?": Real(0), "num_parameters?": COUNT, "fingerprint?": str}
+MODEL = {"name": str, "width": Real(0), "num_parameters?": COUNT, "fingerprint?": str}
 IDENTITY: dict[str, Any] = {
     **{"method": NAMED, "recipe": {"*": SETTING}, "model": MODEL, "data": DATA | {"labels": str}, "seeds": SEEDS},
     **{"length": SOME, "num_classes": range(1 << 32), "target?": (None, dict), "scale?": SCALE},
@@ -32,6 +32,7 @@ FIGURES = (None, {"loss": Real(), "error_rate": Real(), "*": Real()})
 STATUSES = frozenset(("finished", "diverged", "pruned", "stopped", "failed", "running"))
 
 RECORD = IDENTITY | {
+    "data": {name.removesuffix("?") if name == "heldout?" else name: shape for name, shape in IDENTITY["data"].items()},
     **{"prequential": bool, "status": STATUSES, "heldout": FIGURES, "seconds": Real(0)},
     **{"flops": (None, {"code": Real(0), "heldout": Real(0)}), "arrays": {"*": {"length": COUNT, "digest": str}}},
     **{"conditioned_on?": str, "source?": SOURCE},
@@ -53,7 +54,7 @@ CHECKPOINT = {
 SAFETENSORS = {"__metadata__": {"prequential": str}, "*": {"dtype": str, "shape": [COUNT], "data_offsets": [COUNT]}}
 """The header of a checkpoint."""
 BITSTREAM = IDENTITY | {
-    **{"data": DATA, "model": MODEL | {"width": Real(0), "num_parameters": range(1, 1 << 34)}},
+    **{"data": DATA, "model": MODEL | {"num_parameters": range(1, 1 << 34)}},
     **{"num_classes": range(2, (1 << 16) + 1), "num_events": SOME, "codelength_nats": Real(), "checks": [str]},
     **{"plan": str, "fingerprint": str, "labels": str, "device": str},
     "environment": IDENTITY["environment"] | {"threads": THREADS},

@@ -78,6 +78,7 @@ def test_a_shape_names_the_place() -> None:
     [
         *({"length": 1 << 70}, {"length": -1}, {"seeds": {"seed": "0"}}, {"model": {"name": []}}, {"method": {}}),
         *({"status": "done"}, {"seconds": "long"}, {"flops": {"code": 1}}, {"heldout": {"loss": None}}),
+        *({"model": {"name": "a"}}, {"data": {"name": "a", "inputs": "0", "labels": "1"}}),
         *({"data": {"name": "a"}}, {"arrays": {}}, {"arrays": 3}, {"environment": {"device": 7}}, {"length": 65}),
     ],
     ids=str,
@@ -91,6 +92,19 @@ def test_an_edited_record_is_refused_in_one_line(
     assert "record.json is damaged" in capsys.readouterr().err
     assert main(["watch", str(tmp_path / "run"), "--once"]) == 0
     assert "unreadable" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [0, 1, 5])
+def test_a_record_of_fewer_classes_than_its_labels_have_is_refused(number: int, tmp_path: Path) -> None:
+    synthetic_record(0, 64).save(tmp_path / "run")
+    rewritten(tmp_path / "run/record.json", "record", num_classes=number)
+    with pytest.raises(PreqError, match=f"does not fit record.json, which has {number} classes"):
+        pq.load(tmp_path / "run")
+
+
+def test_more_threads_than_the_machine_can_have_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "mnist", "mlp1", "--length", "64", "--threads", "100000"]) == 2
+    assert "100000 threads are too many" in capsys.readouterr().err
 
 
 def test_watch_shows_no_array_that_is_not_the_records(tmp_path: Path) -> None:
@@ -189,6 +203,17 @@ def test_a_damaged_name_in_an_archive_takes_nothing_away(tmp_path: Path) -> None
     at = content.rindex(b"x_test")
     (tmp_path / "a.npz").write_bytes(content[:at] + b"x_tesu" + content[at + 6 :])
     with pytest.raises(PreqError, match=r"cannot be read as .npz"):
+        load(f"npz:{tmp_path / 'a.npz'}")
+
+
+def test_damage_that_hides_an_array_of_an_archive_is_noticed(tmp_path: Path) -> None:
+    x, y = np.zeros((4, 2), "f4"), np.arange(4) % 2
+    np.savez(tmp_path / "a.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    content = bytearray((tmp_path / "a.npz").read_bytes())
+    comment_length = content.rindex(b"PK\x01\x02", 0, content.rindex(b"PK\x01\x02")) + 32
+    content[comment_length] = len(content) - content.rindex(b"PK\x01\x02") - 22  # it swallows the entry after it
+    (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(PreqError, match="its list of arrays is not as long as it says"):
         load(f"npz:{tmp_path / 'a.npz'}")
 
 

@@ -22,6 +22,9 @@ from prequential.version import VERSION
 MEASURED_STEPS = 8
 WORTH_IT = 0.85
 """More threads are taken only if they cut the time to this share: fewer keep runs repeatable."""
+ALWAYS_ALLOWED, THREADS_PER_PROCESSOR = 64, 4
+"""Threads that any machine may be asked for, and how many for each of its processors: a process that cannot have as
+many as torch asks for is ended without a word."""
 
 
 def find_device(name: str) -> torch.device:
@@ -70,8 +73,10 @@ def fastest_num_threads(step: Callable[[], None]) -> int:
 
 @contextmanager
 def num_threads(number: int | None) -> Iterator[None]:
-    """Inside, torch uses that many CPU threads (None: as many as it did)."""
-    before = torch.get_num_threads()
+    """Inside, torch uses that many CPU threads (None: as many as it did); too many for this machine are refused."""
+    before, processors = torch.get_num_threads(), os.cpu_count() or 1
+    if (number or 1) > (most := max(ALWAYS_ALLOWED, THREADS_PER_PROCESSOR * processors)):
+        raise PreqError(f"{number} threads are too many for a machine of {processors} processors; use at most {most}")
     torch.set_num_threads(number or before)
     try:
         yield

@@ -207,6 +207,8 @@ def load(directory: str | Path) -> Record:
     path = Path(directory)
     content = read_facts(path)
     arrays: dict[str, Any] = {name: read_verified(path, name, content["arrays"][name]) for name in ARRAYS}
+    if content.get("target") is None:
+        _require_classes(path, content["num_classes"], arrays)
     plain = [f for f in fields(Record) if f.name not in (*ARRAYS, "path")]
     if missing := [f.name for f in plain if f.name not in content and f.default is MISSING]:
         raise PreqError(f"{path / RECORD_FILE} is damaged: {', '.join(missing)} missing")
@@ -223,6 +225,13 @@ def _require_lengths(file: Path, content: dict[str, Any]) -> None:
     per_position, per_prediction = ({lengths[name] for name in names} for names in (PER_POSITION, PER_PREDICTION))
     if per_position != {whole} or per_prediction != {predictions} or not predictions <= coded <= content["length"]:
         raise PreqError(f"{file} is damaged: its arrays have {lengths}, of {content['length']:,} labels")
+
+
+def _require_classes(path: Path, num_classes: int, arrays: dict[str, Any]) -> None:
+    """Refuse labels and predictions that are none of the classes."""
+    for name in ("labels", "predicted"):
+        if len(values := arrays[name]) and not 0 <= values.min() <= values.max() < num_classes:
+            raise PreqError(f"{path / f'{name}.npy'} does not fit {RECORD_FILE}, which has {num_classes} classes")
 
 
 def read_verified(path: Path, name: str, described: dict[str, Any]) -> NDArray[Any]:

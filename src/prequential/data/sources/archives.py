@@ -27,6 +27,8 @@ ARRAY_HEADER = re.compile(
     rb"'fortran_order': (?P<order>True|False), 'shape': \((?P<shape>[\d, ]{0,200})\), ?\} *\n?"
 )
 MOST_HEADER = 1 << 16
+MOST_ENDING = (1 << 16) + 22
+"""Bytes that the end of an archive has at most."""
 MOST_UNPACKED, MOST_FOLD = 1 << 28, 100
 """Bytes up to which an array may be packed as tightly as it likes, and how tightly a larger one may be."""
 
@@ -91,6 +93,8 @@ class Archive:
                 raise PreqError(f"{path} is a single array; npz: takes an archive with inputs and labels (np.savez)")
             self._zip = zipfile.ZipFile(file)
             self._members = {info.filename.removesuffix(".npy"): info for info in self._zip.infolist()}
+            if not _is_whole(file, len(self._zip.infolist())):
+                raise PreqError(f"{path} is damaged: its list of arrays is not as long as it says")
             if len(self._members) < len(self._zip.infolist()):
                 raise PreqError(f"{path} holds two arrays of one name; save it again")
             for info in self._members.values():  # a name is written twice, and damage to one is noticed here
@@ -141,6 +145,15 @@ class Archive:
             raise PreqError(f"{what} is damaged ({in_one_line(error)})") from None
         ordered = values.reshape(shape, order="F" if in_columns else "C")
         return ordered.astype(dtype.newbyteorder("="), copy=False)
+
+
+def _is_whole(file: IO[bytes], num_members: int) -> bool:
+    """Whether an archive has as many members as its end says; damage inside the list can hide some of them."""
+    size = file.seek(0, 2)
+    file.seek(max(0, size - MOST_ENDING))
+    _, found, ending = file.read().rpartition(b"PK\x05\x06")
+    said = int.from_bytes(ending[6:8], "little")
+    return not found or said in (num_members, 0xFFFF)  # which stands for more than fit there
 
 
 def _matched(file: IO[bytes], what: str) -> tuple[np.dtype[Any], tuple[int, ...], bool, int]:
