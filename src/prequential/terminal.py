@@ -40,3 +40,8 @@ def tell(*lines: object, error: bool = False) -> None:
     """
     for line in lines:
         print(printable(str(line)), file=sys.stderr if error else sys.stdout)
+
+
+def note(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning in one line, for `warnings.showwarning`."""
+    tell(f"preq: note: {message}", error=True)

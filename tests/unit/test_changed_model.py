@@ -29,9 +29,13 @@ scale = 1.0
 """What `forward` multiplies by: no weight, and nothing that is printed."""
 
 
+training_scale = 1.0
+"""The same, where it is trained alone."""
+
+
 class Scaled(nn.Linear):
     def forward(self, inputs: Tensor) -> Tensor:
-        return super().forward(inputs) * scale
+        return super().forward(inputs) * (training_scale if self.training else scale)
 
 
 def scaled() -> nn.Module:
@@ -81,14 +85,16 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("now", [1.5, -1.0, 1.0001])
+@pytest.mark.parametrize(
+    ("what", "now"), [("scale", 1.5), ("scale", -1.0), ("scale", 1.0001), ("training_scale", 1.0001)]
+)
 def test_a_changed_forward_is_refused_and_nothing_is_written(
-    start: Start, now: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, what: str, now: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = stopped(start, tmp_path / "run")
     before = contents(out)
     with monkeypatch.context() as patch:
-        patch.setattr("tests.unit.test_changed_model.scale", now)
+        patch.setattr(f"tests.unit.test_changed_model.{what}", now)
         with pytest.raises(PreqError, match="gives something else for the same weights and inputs than when") as caught:
             start(out=out, resume=True)
     assert "\n" not in str(caught.value)

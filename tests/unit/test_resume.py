@@ -442,6 +442,7 @@ def test_the_command_line_encodes_and_decodes(tmp_path: Path, capsys: pytest.Cap
         (["decode", str(foreign), "--data", "mnist", "-o", new], "not a bitstream of preq: it begins with 504b0304"),
         (["decode", str(tmp_path / "none"), "--data", "mnist", "-o", new], "No such file"),
         (["decode", str(file), "--data", "mnist", "-o", "/proc/l.npy"], "cannot write /proc/l.npy"),
+        (["decode", str(file), "--data", "mnist", "-o", new, "--order", "given"], "unrecognized options: --order"),
         (["verify", str(tmp_path)], "holds no run"),
     ]:
         assert main(command) == 2, command

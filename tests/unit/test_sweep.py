@@ -657,3 +657,36 @@ def test_a_model_that_cannot_be_sent_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PreqError, match="must be sent to worker processes, which is not possible here"):
         pq.sweep(lambda: tiny((5,), 3), blobs(8), METHOD, space=SPACE, trials=2, seed=0, out=tmp_path / "s", jobs=2)
     assert optuna.logging.get_verbosity() == optuna.logging.WARNING
+
+
+def test_brute_force_tries_every_setting_once_and_says_where_they_end(tmp_path: Path) -> None:
+    space = {"num_streams": Choice((1, 2)), "seed": Between(1, 2, whole=True)}
+    do(tmp_path / "s", space=space, sampler="brute-force", trials=2)
+    summary = do(tmp_path / "s", space=space, sampler="brute-force", trials=4, resume=True)
+    assert len({tuple(sorted(trial.settings.items())) for trial in summary.trials}) == 4
+    assert summary.counts["finished"] == 4
+    with pytest.raises(PreqError, match=r"tries each of the 4 settings of the space once, got 5 trials; ask for 4"):
+        do(tmp_path / "s", space=space, sampler="brute-force", trials=5, resume=True)
+    with pytest.raises(PreqError, match="learning_rate has no end of them"):
+        do(tmp_path / "t", sampler="brute-force")
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_model_that_ends_in_a_softmax_is_told_of_once(tmp_path: Path) -> None:
+    def ending() -> nn.Module:
+        return nn.Sequential(nn.Linear(5, 3), nn.Softmax(1))
+
+    with warnings.catch_warnings(record=True, action="always") as told:
+        pq.sweep(ending, blobs(LENGTH), METHOD, space=SPACE, trials=3, seed=0, out=tmp_path / "s")
+    assert ["sum to one" in str(each.message) for each in told] == [True]
+
+
+def test_a_sweep_says_how_inputs_reach_the_network(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "space.py").write_text(FILE)
+    arguments = ["mnist", "mlp1", "--length", "32", "--trials", "1", "--width", "0.1"]
+    assert main(["sweep", *arguments, "--space", f"{tmp_path}/space.py:space", "--out", str(tmp_path / "s")]) == 0
+    first = capsys.readouterr().out
+    assert "uint8 inputs: 0 to 255 brought to -1 to 1\n" in first
+    (tmp_path / "s/trials/00000/record.json").write_text("{")
+    assert main(["sweep", "show", str(tmp_path / "s")]) == 0
+    assert "uint8" not in capsys.readouterr().out

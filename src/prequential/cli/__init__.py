@@ -19,7 +19,7 @@ from typing import Any
 from prequential import __version__
 from prequential.cli.streams import patient_streams
 from prequential.errors import PreqError, PreqWarning, in_one_line, require_known
-from prequential.terminal import tell
+from prequential.terminal import note, tell
 
 COMMANDS = {
     "run": "learn a sequence and print its description length",
@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
     _spell_plainly()
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = note
             warnings.simplefilter("always", PreqWarning)
             status = _dispatch(arguments)
             sys.stdout.flush()
@@ -94,10 +94,6 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still to be written goes nowhere
         return _mistake(f"standard output cannot be written: {error.strerror}")
-
-
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    tell(f"preq: note: {message}", error=True)
 
 
 def _mistake(text: object) -> int:

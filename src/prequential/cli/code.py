@@ -11,7 +11,7 @@ import tyro
 
 from prequential.cli.job import JobFlags
 from prequential.cli.parse import JsonFlag, PathText, flag_group
-from prequential.cli.source import SourceFlags, reload
+from prequential.cli.source import AgainFlags, reload
 from prequential.errors import PreqError, require_number
 from prequential.files import reading, write_atomically, writing
 from prequential.scaling import in_words
@@ -45,8 +45,8 @@ class OwnFlags:
 
 
 @flag_group("data")
-class DecodedFlags(SourceFlags):
-    """The inputs."""
+class DecodedFlags(AgainFlags):
+    """The inputs; their order is the bitstream's."""
 
     data: str | None = None
     """The data set whose inputs were encoded; its labels are not looked at."""

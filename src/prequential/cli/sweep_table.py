@@ -3,15 +3,19 @@
 import math
 import sys
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
 
 from prequential.catalogue import own_name, short_names
+from prequential.errors import PreqError
 from prequential.measure.importance import FEWEST_TRIALS
 from prequential.report.table import Column, print_table, say
 from prequential.report.text import NOTHING, counted, number
 from prequential.runs.live import status_of
+from prequential.runs.record import read_facts
+from prequential.scaling import Scale, in_words, parsed_scale
 from prequential.sweeps import Summary, TrialResult
 from prequential.terminal import printable, tell
 
@@ -23,11 +27,23 @@ def print_summary(summary: Summary, top: int) -> None:
     console = Console(file=sys.stdout)
     facts = summary.facts
     say(console, f"{facts['data']['name']} · {facts['model']} · {facts['method'].get('name', '')}", "bold")
+    if (scale := _scale(summary)) is not None:
+        tell(in_words(scale))
     print_table(console, _columns(summary), summary.ranked[:top])
     for line in _lines(summary):
         say(console, line)
     if summary.best is not None and summary.best.path is not None:
         tell(f"record of the best: {summary.best.path}")
+
+
+def _scale(summary: Summary) -> Scale | None:
+    """What uint8 inputs were out of, as the first trial says that has a record here."""
+    for trial in summary.trials:
+        if trial.path is not None:
+            with suppress(PreqError):  # a record that is damaged, or not there yet
+                told = read_facts(trial.path).get("scale")
+                return None if told is None else parsed_scale(told)
+    return None
 
 
 def _columns(summary: Summary) -> list[Column[TrialResult]]:

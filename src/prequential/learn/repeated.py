@@ -1,6 +1,7 @@
-"""A prediction that a checkpoint remembers, and that whoever goes on from it repeats first: is it the same model?"""
+"""Outputs that a checkpoint remembers, and that whoever goes on from it repeats first: is it the same model?"""
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -9,11 +10,15 @@ from torch import Tensor
 from prequential.errors import PreqError
 from prequential.learn.base import BaseLearner
 from prequential.learn.learning import Learning
+from prequential.learn.randomness import FOREIGN, seeded
 
 FEW = 4
 """Examples that are predicted: the first of the sequence."""
 TOLERANCES = {"fp32": 1e-3, "bf16": 0.05}
 """Of the largest output: how far a prediction may be from the one before, where the arithmetic may differ."""
+
+_FRESH = WeakKeyDictionary[BaseLearner, Tensor]()
+"""What `training_of_few` found, as long as the learner is there."""
 
 
 @torch.no_grad()
@@ -26,21 +31,34 @@ def prediction_of_few(learner: Learning) -> Tensor | None:
     return learner.logits(learner.inputs.clean(positions)).cpu()
 
 
+@torch.no_grad()
+def training_of_few(learner: Learning) -> Tensor | None:
+    """What a fresh network (of many members the first) gives for a few examples in train mode, where a `forward` may do
+    something else. It depends on code and seed alone, so it is made once for each learner; None as above."""
+    if not isinstance(learner, BaseLearner):
+        return None
+    if learner not in _FRESH:
+        inputs = learner.inputs.clean(np.arange(FEW) % len(learner.data))
+        fresh = learner._fresh_model(-1, learner.recipe, learner.seed)
+        with seeded(learner.seed, "remembered", 0, learner.device, FOREIGN), learner.computing():
+            _FRESH[learner] = fresh(inputs).to(learner.dtype).cpu()
+    return _FRESH[learner]
+
+
 def require_repeated(
-    before: Tensor, learner: Learning, members: Sequence[int], *, exactly: bool, place: object
+    before: Tensor, now: Tensor | None, learner: Learning, members: Sequence[int], *, exactly: bool, place: object
 ) -> None:
     """Refuse to go on with a model that makes something else of the same weights and inputs than it did before.
 
     Args:
-        before: what `prediction_of_few` was then.
+        before: what `prediction_of_few` or `training_of_few` was then.
+        now: what it is of the learner now.
         learner: restored to the state it had then.
         members: those that count; what has diverged may overflow elsewhere.
         exactly: whether the arithmetic here is that of then.
         place: where the run is, for the refusal.
     """
-    now = prediction_of_few(learner)
-    assert now is not None
-    if before.shape == now.shape:
+    if now is not None and before.shape == now.shape:
         one, other = (each if each.dim() == 2 else each[list(members)] for each in (before.double(), now.double()))
         is_exact = exactly and (learner.device.type == "cpu" or learner.deterministic)
         allowed = 0.0 if is_exact else TOLERANCES[learner.precision]

@@ -19,15 +19,15 @@ from prequential.errors import PreqWarning
 from prequential.files import digest_of, read_array, write_atomically, writing
 from prequential.formats import CHECKPOINT, SAFETENSORS
 from prequential.learn.learning import Learning
-from prequential.learn.repeated import prediction_of_few, require_repeated
+from prequential.learn.repeated import prediction_of_few, require_repeated, training_of_few
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.plain import MOST_BYTES, parsed, require_shape
 from prequential.runs.leftovers import NAME, clear_checkpoints
 from prequential.runs.recorder import Recorder
 
 KEPT = 2
-REMEMBERED = "remembered prediction"
-"""What a prediction of a few examples is called, beside the tensors of a learner."""
+PREDICTED, TRAINED = REMEMBERED = "remembered prediction", "remembered training"
+"""What the outputs for a few examples are called, beside the tensors of a learner."""
 
 State = dict[str, list[Tensor]]
 
@@ -73,7 +73,8 @@ class Checkpoint:
             tensors = load(content)
             for key in sorted(tensors, key=lambda key: (key.rpartition(".")[0], int(key.rpartition(".")[2]))):
                 self._state.setdefault(key.rpartition(".")[0], []).append(tensors[key])
-            self._place, self._remembered = file.parent.parent, self._state.pop(REMEMBERED, [])
+            self._place = file.parent.parent
+            self._remembered = {name: self._state.pop(name)[0] for name in REMEMBERED if name in self._state}
         file_format = meta.get("format", 1)  # those of format 1 do not say so
         require_format(file_format, file)
         with reading():
@@ -110,11 +111,17 @@ class Checkpoint:
         self.learner.restore(self._state)
         recorder.go_back_to(self._counters)
         members, is_same = list(recorder.going), self.is_same_machine
-        for remembered in self._remembered:
-            require_repeated(remembered, self.learner, members, exactly=is_same, place=self._place)
-        if not self._remembered and prediction_of_few(self.learner) is not None:
+        now = _outputs(self.learner)
+        for name, before in self._remembered.items():
+            require_repeated(before, now[name], self.learner, members, exactly=is_same, place=self._place)
+        if PREDICTED not in self._remembered and now[PREDICTED] is not None:
             note = f"the checkpoint in {self._place} is of an earlier version, which remembered no prediction"
             warnings.warn(f"{note}; a model that has changed since is not noticed", PreqWarning, stacklevel=5)
+
+
+def _outputs(learner: Learning) -> dict[str, Tensor | None]:
+    """What a learner's network gives for a few examples, in both modes."""
+    return {PREDICTED: prediction_of_few(learner), TRAINED: training_of_few(learner)}
 
 
 def _of_one_member(meta: dict[str, Any]) -> dict[str, Any]:
@@ -147,8 +154,7 @@ class Checkpoints:
         with writing(self.folder):
             self.folder.mkdir(exist_ok=True)
         meta = meta | {"format": FORMATS[-1], "threads": torch.get_num_threads()}
-        state, remembered = learner.tensors(), prediction_of_few(learner)
-        state |= {} if remembered is None else {REMEMBERED: [remembered]}
+        state = learner.tensors() | {name: [found] for name, found in _outputs(learner).items() if found is not None}
         tensors = {f"{n}.{i}": t.contiguous().cpu() for n, values in state.items() for i, t in enumerate(values)}
         content = save(tensors, {"prequential": json.dumps(meta, allow_nan=False)})
         write_atomically(self.folder / f"{num_events:014d}-{digest_of(content)}.safetensors", content)

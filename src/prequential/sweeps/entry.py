@@ -22,7 +22,7 @@ from prequential.sweeps.execute import Executor, InThisProcess, Processes
 from prequential.sweeps.ledger import Ledger
 from prequential.sweeps.pruning import Rule
 from prequential.sweeps.ray_executor import RayTasks
-from prequential.sweeps.sampling import LEARNING, RANDOM, Space, make_sampler
+from prequential.sweeps.sampling import LEARNING, RANDOM, Space, make_sampler, require_countable
 from prequential.sweeps.spaces import Resolved, find_space, on_grid, require_draws, require_space
 from prequential.sweeps.storage import usable
 from prequential.sweeps.summary import Summary, summarise
@@ -111,19 +111,14 @@ def sweep(
     """
     base = Resolved(method or ReplayStreams(), recipe or Recipe(), width, 0)
     execution = execution or Execution()
-    chosen = find_space(space) if isinstance(space, str) else space
-    require_space(chosen, base.method)
     _require_fitting(base.method, stack, sampler, prune, execution.engine)
-    chosen = chosen if stack is None else on_grid(chosen, base.method, grid)
-    rule = None if prune is None else Rule.parse(prune)
-    for name, count in (("trials", trials), ("jobs", jobs), ("threads", threads)):
-        require_count(name, count)
-    require_number("width", width, above=0)
-    require_number("grace_seconds", grace_seconds, above=0)
+    chosen, rule = _chosen(space, base.method, stack, grid), None if prune is None else Rule.parse(prune)
+    _require_numbers(width, grace_seconds, trials=trials, jobs=jobs, threads=threads)
     if isinstance(executor, RayTasks):
         executor.require_device(device)
     seed = whole_seed("seed", seed)
     make_sampler(sampler, seed, 0)
+    require_countable(sampler, chosen, trials)
     if not (Path(out) / SWEEP_FILE).exists():
         require_draws(chosen, seed, trials, base)
     track = require_trackers(track, out)
@@ -159,6 +154,21 @@ def sweep(
             conductor = Conductor(work, ledger, storage, listeners)
             conductor.go(executor or (InThisProcess() if jobs == 1 else Processes(jobs)), stop)
         return summarise(directory, storage)
+
+
+def _chosen(space: str | Space, method: Method, stack: int | None, grid: int) -> Space:
+    """The space that was meant; on a grid, where trials are stacked."""
+    found = find_space(space) if isinstance(space, str) else space
+    require_space(found, method)
+    return found if stack is None else on_grid(found, method, grid)
+
+
+def _require_numbers(width: float, grace_seconds: float, **counts: int) -> None:
+    """Refuse what is no number that makes sense."""
+    for name, count in counts.items():
+        require_count(name, count)
+    require_number("width", width, above=0)
+    require_number("grace_seconds", grace_seconds, above=0)
 
 
 def _require_fitting(method: Method, stack: int | None, sampler: str, prune: str | None, engine: str) -> None:

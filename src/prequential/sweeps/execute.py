@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 import pickle
 import signal
+import warnings
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
@@ -14,6 +15,7 @@ from prequential.errors import PreqError, in_one_line
 from prequential.runs.progress import Progress
 from prequential.runs.signals import StopRequest
 from prequential.sweeps.trials import Outcome, Trial, TrialRunner, Work, all_of
+from prequential.terminal import note
 
 Take = Callable[[], tuple[Trial, ...] | None]
 Running = Mapping[Any, tuple[Trial, ...]]
@@ -189,6 +191,8 @@ def _serve(connection: Connection, work: Work) -> None:
             signal.raise_signal(signal.SIGTERM)
 
     import prequential.runs.run  # noqa: F401  # the slow part, before the first trial is waited for
+
+    warnings.showwarning = note
 
     runner = TrialRunner(work)
     with contextlib.suppress(EOFError, OSError):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from optuna.trial import Trial
 
 Space = Mapping[str, Any]
-RANDOM = "random"
+RANDOM, BRUTE_FORCE = "random", "brute-force"
 _OPTUNAS = {
     RANDOM: "RandomSampler",
     "tpe": "TPESampler",
@@ -25,7 +25,7 @@ _OPTUNAS = {
     "cma-es": "CmaEsSampler",
     "qmc": "QMCSampler",
     "nsga2": "NSGAIISampler",
-    "brute-force": "BruteForceSampler",
+    BRUTE_FORCE: "BruteForceSampler",
 }
 SAMPLERS = tuple(_OPTUNAS)
 LEARNING = ("tpe", "gp", "cma-es", "nsga2")
@@ -217,4 +217,30 @@ def make_sampler(name: str, seed: int, num_begun: int) -> "BaseSampler":
         except ImportError as error:
             reason = str(error).splitlines()[0].split(". ")[0]
             raise PreqError(f"the sampler '{name}' needs a package that is not there ({reason})") from None
+    if name == BRUTE_FORCE:  # whose space is used up stops Optuna's own loop, and there is none here
+        sampler.after_trial = lambda *_: None  # type: ignore[method-assign]
     return sampler
+
+
+def require_countable(sampler: str, space: Space, num_trials: int) -> None:
+    """Refuse to try every setting of a space that has no end of them, or fewer than there are trials.
+
+    Example:
+        >>> require_countable("brute-force", {"batch_size": Choice((16, 32)), "seed": Between(1, 3, whole=True)}, 7)
+        Traceback (most recent call last):
+        ...
+        prequential.errors.PreqError: brute-force tries each of the 6 settings of the space once, got 7 trials; ask \
+for 6
+    """
+    if sampler != BRUTE_FORCE:
+        return
+    whole = 1
+    for name, each in drawn(space).items():
+        if isinstance(each, Between) and not each.whole:
+            raise PreqError(
+                f"{sampler} tries every value, and {name} has no end of them; give it a Choice, or whole=True"
+            )
+        whole *= int(each.high - each.low) + 1 if isinstance(each, Between) else len(each.values)
+    if num_trials > whole:
+        settings = "the one setting" if whole == 1 else f"each of the {whole:,} settings"
+        raise PreqError(f"{sampler} tries {settings} of the space once, got {num_trials:,} trials; ask for {whole}")

@@ -134,6 +134,8 @@ class TrialRunner:
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", ".*holds no checkpoint", PreqWarning)
+                if all(trial.number for trial in trials):  # what is wrong with the model is told once, not by each
+                    warnings.filterwarnings("ignore", "the model ", PreqWarning)
                 return self._run_stack(trials, listeners) if self.work.stack else [self._run(trials[0], listeners)]
         except KeyboardInterrupt as stopped:  # of a run, or before it could listen itself
             return all_of(trials, "stopped", signal_number=getattr(stopped, "signal_number", signal.SIGINT))
