@@ -60,11 +60,13 @@ BITSTREAM = IDENTITY | {
     "environment": IDENTITY["environment"] | {"threads": THREADS},
 }
 """The header of a bitstream."""
+ROWS = range(1, (1 << 26) + 1)
+"""Of a source; which row an example is of is told only where they are no more."""
 NUMBER_TYPES = frozenset(("|b1", "|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f2", "<f4", "<f8"))
 PREPARED = {
     **{"name": str, "num_classes": range(1 << 32), "input_shape": [COUNT], "length": SOME, "order_seed": (None, SEED)},
     **{"dtype": NUMBER_TYPES, "label_dtype": NUMBER_TYPES, "conditioned_on?": str, "given?": str},
-    **{"skipped?": COUNT, "scale?": SCALE, **NAMES},
+    **{"skipped?": COUNT, "scale?": SCALE, **NAMES, "rows?": (None, ROWS)},
     **{"source?": SOURCE, "shard_rows?": (None, SOME)},
     **{"blocks": {"inputs": [str], "labels": [str]}, "digests": {"inputs": str, "labels": str, "*": str}},
 }

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prequential.data.tables.build import build, find_roles
+from prequential.data.tables.build import build
 from prequential.data.tables.decide import classes_of, in_order
 from prequential.data.tables.frames import from_frame
+from prequential.data.tables.roles import find_roles
 from prequential.data.tables.schema import Schema
 from prequential.data.tables.standardise import standardised_column
 

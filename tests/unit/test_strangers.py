@@ -190,12 +190,6 @@ def test_an_array_is_sized_before_memory_is_given(tmp_path: Path, header: str, c
     assert load(good).input_shape == (2,)
 
 
-def test_what_unpacks_to_very_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prequential.data.sources.archives.MOST_UNPACKED", 1 << 20)
-    with pytest.raises(PreqError, match=r"MiB that unpack to 4; save it uncompressed"):
-        load(archive(tmp_path, described("(1048576,)"), bytes(4 << 20)))
-
-
 def test_a_damaged_name_in_an_archive_takes_nothing_away(tmp_path: Path) -> None:
     x, y = np.zeros((4, 2), "f4"), np.arange(4) % 2
     np.savez(tmp_path / "a.npz", x_train=x, y_train=y, x_test=x, y_test=y)

@@ -84,6 +84,11 @@ def data_name(data: str, data_dir: str | None, array: str | None = None) -> str:
         return data.replace("npz:", "table:", 1) if holds_table(data, user_directory(data_dir), array) else data
     if not data.startswith("prepared:"):
         return data
+    import numpy as np
+
     from prequential.data.sources import load
 
-    return load(data, data_dir=data_dir).origin or data
+    prepared = load(data, data_dir=data_dir)
+    origin = prepared.origin or data
+    is_table = len(prepared.input_shape) == 1 and prepared.inputs(np.zeros(1, np.int64)).is_floating_point()
+    return origin.replace("npz:", "table:", 1) if origin.startswith("npz:") and is_table else origin

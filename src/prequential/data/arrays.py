@@ -149,22 +149,22 @@ def from_dataset(
         >>> from_dataset(rows).inputs(np.array([0]))
         tensor([[3.5000, 1.0000]], dtype=torch.float64)
     """
-    keys = Keys(label, inputs)
-    rows, labels = _read_all(dataset, keys)
-    held = None if heldout is None else _read_all(heldout, keys)
+    rows, labels, keys = _read_all(dataset, Keys(label, inputs))
+    held = None if heldout is None else _read_all(heldout, keys)[:2]
     names = keys.class_names(dataset)
     name = name or type(dataset).__name__.lower()
     return from_arrays(rows, labels, num_classes=num_classes, heldout=held, name=name, scale=scale, class_names=names)
 
 
-def _read_all(dataset: MapDataset, keys: Keys) -> tuple[torch.Tensor, list[Any]]:
+def _read_all(dataset: MapDataset, keys: Keys) -> tuple[torch.Tensor, list[Any], Keys]:
+    """All inputs and labels, and the keys that the first item has them under."""
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
         kind = type(dataset).__name__
         raise PreqError(f"from_dataset needs a map-style Dataset (with __len__ and __getitem__), got {kind}")
     inputs: list[torch.Tensor] = []
     labels: list[Any] = []
     for index in range(len(dataset)):
-        given, label = example_of(dataset[index], index, keys)
+        given, label, keys = example_of(dataset[index], index, keys)
         value = _as_tensor(f"the input of item {index}", given)
         if inputs and (value.shape != inputs[0].shape or value.dtype != inputs[0].dtype):
             raise PreqError(
@@ -172,10 +172,10 @@ def _read_all(dataset: MapDataset, keys: Keys) -> tuple[torch.Tensor, list[Any]]
                 f"{inputs[0].dtype} of shape {tuple(inputs[0].shape)}; resize or convert them alike"
             )
         inputs.append(value)
-        labels.append(np.asarray(label).item())
+        labels.append(label)
     if not inputs:
         raise PreqError("the Dataset is empty; give at least one example")
-    return torch.stack(inputs), labels
+    return torch.stack(inputs), labels, keys
 
 
 def _as_tensor(what: str, values: Arrays) -> torch.Tensor:

@@ -50,20 +50,29 @@ class Keys:
         return list(names) if names else None
 
 
-def example_of(item: Any, index: int, keys: Keys) -> tuple[Any, Any]:
-    """The input and the label of an item.
+def example_of(item: Any, index: int, keys: Keys) -> tuple[Any, Any, Keys]:
+    """The input and the label of an item, and the keys it has them under: those of the first item are everyone's, since
+    dictionaries need not list theirs in one order.
 
     Example:
         >>> example_of({"height": 1.5, "pixels": [0.0, 1.0], "y": 3}, 0, Keys())
-        (array([1.5, 0. , 1. ]), 3)
+        (array([1.5, 0. , 1. ]), 3, Keys(label='y', inputs=['height', 'pixels']))
     """
     if isinstance(item, Mapping):
         label, inputs = keys.found(item, index)
         values = [_numbers(item[key], f"'{key}' of item {index}") for key in inputs]
-        return values[0] if len(values) == 1 else np.concatenate([value.ravel() for value in values]), item[label]
+        given = values[0] if len(values) == 1 else np.concatenate([value.ravel() for value in values])
+        return given, _single(item[label], index), Keys(label, inputs)
     if isinstance(item, tuple | list) and len(item) == 2:
-        return item[0], item[1]
+        return item[0], _single(item[1], index), keys
     raise PreqError(f"item {index} of the Dataset must be (input, label) or a dictionary, got {type(item).__name__}")
+
+
+def _single(label: Any, index: int) -> Any:
+    values = np.asarray(label)
+    if values.size != 1:
+        raise PreqError(f"item {index} of the Dataset must have one label, got {values.size}; choose one of them")
+    return values.item()
 
 
 def _numbers(value: Any, what: str) -> Any:

@@ -25,6 +25,7 @@ from prequential.errors import PreqError
 from prequential.files import HEADER_SIZE, npy_header, reading
 from prequential.formats import PREPARED
 from prequential.plain import MisfitError, read_bytes, require_shape, unsealed
+from prequential.rng import order_of_rows
 from prequential.scaling import Scale
 
 FORMAT = 2
@@ -59,6 +60,8 @@ class Index:
     """Format 1: the rows of each file of inputs but the last."""
     class_names: list[str] | None = None
     """What the classes are called, where that was known."""
+    rows: int | None = None
+    """How many rows the source had, where the order seed tells which of them each example is."""
 
     @property
     def input_files(self) -> list[tuple[str, int]]:
@@ -155,6 +158,16 @@ class MappedSequence(LoadedSequence):
 
     def __len__(self) -> int:
         return self.length
+
+    @property
+    def num_rows(self) -> int | None:
+        rows = self.index.rows
+        return rows if rows is not None and self.index.length <= rows and not self.index.skipped else None
+
+    @property
+    def source_rows(self) -> torch.Tensor | None:
+        rows = self.num_rows
+        return None if rows is None else torch.from_numpy(order_of_rows(self.order_seed, rows)[: self.length])
 
     @property
     def origin(self) -> str:

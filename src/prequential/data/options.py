@@ -33,6 +33,8 @@ class DataOptions:
     """table: a file that says what becomes of each column: read if it is there, else written."""
     array: str | None = None
     """npz: the array of inputs."""
+    max_unpacked: float | None = setting(None, above=0, hint="100 times the file, at most 32")
+    """table:, npz: GiB that a packed file may unpack to."""
     standardise: str | None = setting(
         None, choices=("table", "causal", "none"), called="way to standardise", hint="table"
     )

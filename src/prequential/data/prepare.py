@@ -15,10 +15,10 @@ from prequential.data.mapped import FORMAT, INDEX_FILE, Index, MappedSequence, o
 from prequential.data.optional import capabilities, is_sequence
 from prequential.data.scale import scale_of
 from prequential.data.sequence import DataSequence
-from prequential.data.told import names_for_files
+from prequential.data.told import told_of
 from prequential.errors import PreqError
 from prequential.files import ArrayFile, sync_directory, write_atomically, writing
-from prequential.formats import PREPARING
+from prequential.formats import PREPARING, ROWS
 from prequential.lock import DirectoryLock
 from prequential.plain import sealed
 from prequential.scaling import INTENSITY
@@ -91,6 +91,7 @@ def _index_for(data: DataSequence) -> Index:
         sample, _ = more.read(np.zeros(1, np.int64))  # black where it is broken, which is told when its turn comes
     except TypeError as error:
         raise PreqError(f"the inputs cannot be prepared: .npy has no such type ({error}); convert to float32") from None
+    told = told_of(data)
     return Index(
         name=data.name,
         num_classes=data.num_classes,
@@ -102,14 +103,15 @@ def _index_for(data: DataSequence) -> Index:
         conditioned_on=more.conditioned_on,
         source=more.source,
         scale=scale_of(data),
-        class_names=names_for_files(more.class_names),
+        class_names=told.get("class_names"),
+        rows=told.get("rows") if told.get("rows") in ROWS else None,
         given=digest_of_rows(len(data), lambda p: data.labels(p).numpy(), data.num_classes, more.listing),
     )
 
 
 def _identity(index: Index) -> dict[str, Any]:
     """What work that is gone on with must share with how it began."""
-    own = ("blocks", "digests", "skipped", "shard_rows", "class_names")
+    own = ("blocks", "digests", "skipped", "shard_rows", "class_names", "rows")
     facts = {name: value for name, value in asdict(index).items() if name not in own}
     if facts["scale"] in (None, INTENSITY):  # which work that was begun before there was another does not say
         del facts["scale"]

@@ -22,7 +22,7 @@ from prequential.scaling import parsed_scale
 ORDERS = ("shuffled", "given")
 IMAGES = ("size", "crop", "workers", "skip_broken")
 TABLE = ("label", "standardise")
-COLUMNS = (*TABLE, "drop", "columns", "heldout", "time", "schema")
+COLUMNS = (*TABLE, "max_unpacked", "drop", "columns", "heldout", "time", "schema")
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ _SOURCES = (
         tables.file, options=COLUMNS,
     ),
     Source("csv:", "another name for table:", tables.file, options=COLUMNS),
-    Source("npz:", "NumPy arrays: inputs and labels", archives.npz, options=(*TABLE, "array", "scale")),
+    Source("npz:", "NumPy arrays: inputs and labels", archives.npz, options=(*TABLE, "array", "scale", "max_unpacked")),
     Source(
         "hf:", "a Hugging Face data set, by name or saved to disk", hub.hub,
         options=(*TABLE, "scale", "size", "crop", "skip_broken"),

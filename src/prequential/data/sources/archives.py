@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.data.classes_of_text import names_of_values
+from prequential.data.packed import most_unpacked, too_large
 from prequential.data.sequence import ArraySequence
 from prequential.data.sources.request import Request
 from prequential.data.sources.tables import Rows, table, with_numbers
@@ -29,15 +30,13 @@ ARRAY_HEADER = re.compile(
 MOST_HEADER = 1 << 16
 MOST_ENDING = (1 << 16) + 22
 """Bytes that the end of an archive has at most."""
-MOST_UNPACKED, MOST_FOLD = 1 << 28, 100
-"""Bytes up to which an array may be packed as tightly as it likes, and how tightly a larger one may be."""
 
 
 def npz(request: Request) -> ArraySequence:
     """Arrays of inputs and labels; those of x_test and y_test are held out. Images are recognised by shape and type."""
     path = request.path()
     with reading(path), path.open("rb") as file:
-        arrays = Archive(path, file)
+        arrays = Archive(path, file, request.max_unpacked)
         names = [_array_names(path, arrays, request)]
         if names[0][0] == "x_train" and {"x_test", "y_test"} <= set(arrays.files):
             names.append(("x_test", "y_test"))
@@ -86,8 +85,8 @@ class Archive:
         PreqError: for a file that is no archive of plain numbers, or holds one array twice.
     """
 
-    def __init__(self, path: Path, file: IO[bytes]) -> None:
-        self._path = path
+    def __init__(self, path: Path, file: IO[bytes], max_unpacked: float | None = None) -> None:
+        self._path, self._max_unpacked = path, max_unpacked
         try:
             if file.read(6) == NPY_MAGIC:
                 raise PreqError(f"{path} is a single array; npz: takes an archive with inputs and labels (np.savez)")
@@ -123,9 +122,12 @@ class Archive:
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         info, what = self._members[name], f"{self._path}: array '{name}'"
-        if info.file_size > MOST_UNPACKED and info.file_size > MOST_FOLD * info.compress_size:
-            size = f"{info.compress_size / 2**20:,.1f} MiB that unpack to {info.file_size / 2**20:,.0f}"
-            raise PreqError(f"{what} has {size}; save it uncompressed (np.savez) if you trust it")
+        is_packed, most = (
+            info.compress_type != zipfile.ZIP_STORED,
+            most_unpacked(info.compress_size, self._max_unpacked),
+        )
+        if is_packed and info.file_size > most:
+            raise too_large(what, info.compress_size, most, info.file_size)
         try:
             with self._zip.open(info) as file:
                 dtype, shape, in_columns, start = _matched(file, what)

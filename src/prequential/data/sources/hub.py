@@ -15,8 +15,8 @@ from prequential.data.images import ImageFiles
 from prequential.data.sequence import LoadedSequence
 from prequential.data.sources.numbering import numbered
 from prequential.data.sources.request import NotHere, Request
-from prequential.data.sources.tables import label_column
 from prequential.data.sources.vectors import class_numbers, column_of, vectors
+from prequential.data.tables.roles import label_column
 from prequential.data.views import Broken, content_of
 from prequential.data.workers import Decoded
 from prequential.errors import PreqError

@@ -47,9 +47,14 @@ class Request:
 
     @property
     def source(self) -> dict[str, Any]:
-        """What a record keeps of it."""
-        asked = self.options.asked()
+        """What a record keeps of it: all but how much the user trusts a file."""
+        asked = {name: value for name, value in self.options.asked().items() if name != "max_unpacked"}
         return {"name": self.name, **{k: list(v) if isinstance(v, tuple) else v for k, v in asked.items()}}
+
+    @property
+    def max_unpacked(self) -> float | None:
+        """GiB that a packed file may unpack to, if a person said it."""
+        return None if self.unasked else self.options.max_unpacked
 
     @property
     def kind(self) -> str:

@@ -11,12 +11,11 @@ from prequential.data.classes_of_text import names_of_values
 from prequential.data.sequence import ArraySequence
 from prequential.data.sources.numbering import numbered
 from prequential.data.sources.request import Request
-from prequential.data.tables.build import build, find_roles, label_column
+from prequential.data.tables.build import build
 from prequential.data.tables.reading import open_table
-from prequential.data.tables.schema import Schema, read_schema, write_schema
+from prequential.data.tables.roles import find_roles
+from prequential.data.tables.schema import given_schema, write_schema
 from prequential.errors import PreqError
-
-__all__ = ["Rows", "file", "label_column", "table", "with_numbers"]
 
 
 class Rows(NamedTuple):
@@ -33,8 +32,8 @@ def file(request: Request) -> ArraySequence:
     path, options = request.path(), request.options
     if options.time is not None and request.order_asked and request.order_seed is not None:
         raise PreqError(f"the rows are ordered by --time {options.time}; leave --order and --order-seed out")
-    found = open_table(path)
-    given = _given_schema(options.schema)
+    found = open_table(path, request.max_unpacked)
+    given = given_schema(options.schema)
     roles = find_roles(str(path), found.columns, options.asked(), given)
     data = build(
         found.read(roles.needed, as_text=[roles.label]),
@@ -50,13 +49,6 @@ def file(request: Request) -> ArraySequence:
         write_schema(Path(options.schema), data.schema)
     _give_memory_back()
     return replace(data, source=request.source | {"schema": data.schema.to_plain()})
-
-
-def _given_schema(option: Any) -> Schema | None:
-    """What was decided before: by the content of a record, or by a file that is there."""
-    if isinstance(option, dict):
-        return Schema.from_plain(option, "the schema of the record")
-    return read_schema(Path(option)) if option is not None and Path(option).exists() else None
 
 
 def _give_memory_back() -> None:

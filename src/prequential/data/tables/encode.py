@@ -126,7 +126,12 @@ def labels_of(values: "pa.ChunkedArray", classes: Sequence[str], what: str) -> N
 
 def label_texts(values: Any, what: str) -> tuple[list[str], NDArray[np.int64]]:
     """The different labels as text, and for each row which it has; a row without one is refused."""
-    texts, codes = texts_of(values)
+    import pyarrow as pa
+
+    try:
+        texts, codes = texts_of(values)
+    except pa.ArrowException:
+        raise PreqError(f"{what} holds {values.type}; labels are text, true and false, or whole numbers") from None
     missing = codes < 0
     for number, text in enumerate(texts):
         if text == "nan":

@@ -1,12 +1,14 @@
 """Data frames as sequences: what `table:` does for files."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from prequential.data.options import DataOptions
 from prequential.data.sequence import ArraySequence
-from prequential.data.tables.build import build, find_roles
-from prequential.data.tables.schema import Schema
+from prequential.data.tables.build import build
+from prequential.data.tables.roles import find_roles
+from prequential.data.tables.schema import Schema, given_schema, write_schema
 from prequential.errors import PreqError
 
 
@@ -19,7 +21,7 @@ def from_frame(
     heldout: str | None = None,
     time: str | None = None,
     standardise: str = "table",
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
     name: str = "frame",
 ) -> ArraySequence:
     """A sequence from a data frame, in the order of its rows: numbers, text, dates, booleans and holes.
@@ -36,7 +38,7 @@ def from_frame(
         time: the column to order the rows by.
         standardise: numbers with mean 0 and variance 1 over the whole "table", "causal" (over the rows up to each
             one), or "none".
-        schema: what was decided for another frame, to repeat it.
+        schema: what was decided for another frame, to repeat it; or a file of it, which is written if it is not there.
         name: what tables call it.
 
     Example:
@@ -48,18 +50,25 @@ def from_frame(
         ((4,), ('no', 'yes'))
     """
     table = _table(frame)
+    for option, names in (("drop", drop), ("columns", columns)):
+        if isinstance(names, str):
+            raise PreqError(f"{option} must be a list of columns, got '{names}'; write {option}=['{names}']")
     options = DataOptions(
-        label=label,
-        drop=tuple(drop) or None,
-        columns=tuple(columns) or None,
+        label=None if label is None else str(label),
+        drop=tuple(map(str, drop)) or None,
+        columns=tuple(map(str, columns)) or None,
         heldout=heldout,
         time=time,
         standardise=standardise,
     )
     if not len(table):
         raise PreqError(f"{name} has no rows; give at least one")
-    roles = find_roles(name, table.column_names, options.asked(), schema)
-    return build(table, roles, schema=schema, standardise=standardise, order_seed=None, where=name, name=name)
+    given = given_schema(schema)
+    roles = find_roles(name, table.column_names, options.asked(), given)
+    data = build(table, roles, schema=given, standardise=standardise, order_seed=None, where=name, name=name)
+    if schema is not None and given is None and data.schema is not None:
+        write_schema(Path(str(schema)), data.schema)
+    return data
 
 
 def _table(frame: Any) -> Any:
@@ -68,12 +77,11 @@ def _table(frame: Any) -> Any:
     if isinstance(frame, pa.Table):
         return frame
     try:
-        if type(frame).__module__.split(".")[0] == "pandas":
+        if type(frame).__module__.split(".")[0] == "pandas" and hasattr(frame, "columns"):
             return pa.Table.from_pandas(frame, preserve_index=False)
         if hasattr(frame, "__arrow_c_stream__"):
             return pa.table(frame)
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise PreqError(
-            f"the frame cannot be read: {str(error).splitlines()[0]}; make each column of one kind"
-        ) from None
+        reason = str(error).splitlines()[0]
+        raise PreqError(f"the frame cannot be read: {reason}; give each column one name and one kind") from None
     raise PreqError(f"from_frame takes a data frame (pandas, Polars, pyarrow.Table), got {type(frame).__name__}")

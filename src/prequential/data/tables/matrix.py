@@ -24,11 +24,13 @@ def standardised_inputs(
     is_pair = isinstance(heldout, tuple | list) and len(heldout) == 2
     later = _array(heldout[0]) if is_pair else rows[:0]
     for values in (rows, later):
-        if values.dtype.kind not in "buif" or values.ndim != 2 or values.shape[1:] != rows.shape[1:]:
+        if values.dtype.kind not in "buif" or values.ndim != 2:
             raise PreqError(
                 f"only rows of numbers can be standardised, got {values.dtype} of shape {values.shape}; "
                 "leave standardise out"
             )
+    if later.shape[1] != rows.shape[1]:
+        raise PreqError(f"held-out rows have {later.shape[1]} columns, the others {rows.shape[1]}; make them alike")
     scaled, held = standardised_matrix(rows, later, how, np.arange(len(rows)), name)
 
     def again(order: NDArray[np.int64]) -> torch.Tensor:
@@ -46,4 +48,7 @@ def standardised_inputs(
 def _array(values: Any) -> NDArray[Any]:
     if isinstance(values, torch.Tensor):
         return (values.float() if values.dtype == torch.bfloat16 else values).numpy(force=True)
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise PreqError(f"inputs must form one array: {error}; make the rows alike") from None

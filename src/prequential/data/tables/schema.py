@@ -176,6 +176,17 @@ def some(names: tuple[str, ...]) -> str:
     return ", ".join([*names[:SHOWN], *["…"] * (len(names) > SHOWN)])
 
 
+def given_schema(option: Any) -> Schema | None:
+    """What was decided before: a schema, the content of a record, or a file; None where that is yet to be written."""
+    if option is None or isinstance(option, Schema):
+        return option
+    if isinstance(option, Mapping):
+        return Schema.from_plain(option, "the schema of the record")
+    if not isinstance(option, str | Path):
+        raise PreqError(f"schema must be a schema or its file, got {option!r}")
+    return read_schema(Path(option)) if Path(option).exists() else None
+
+
 def read_schema(path: Path) -> Schema:
     """The schema in a file."""
     try:

@@ -41,7 +41,7 @@ def standardised_column(values: Numbers, later: Numbers, how: str, order: NDArra
     if how == "table":
         scaled = (values - mean) * scale
     else:
-        scaled, means, variances = np.empty_like(values), *_so_far(values[order])
+        scaled, means, variances = np.zeros_like(values), *_so_far(values[order])
         moves = variances > 0
         scaled[order] = (values[order] - means) * np.where(moves, 1 / np.sqrt(np.where(moves, variances, 1)), 0)
     scaled[holes] = 0
@@ -85,6 +85,8 @@ def standardised_matrix(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Columns of numbers, each standardised; behind one with holes comes a column that is 1 where they were.
 
+    What is held out decides nothing: where it alone has holes in a column, they are the mean.
+
     Example:
         >>> rows = np.array([[1.0, 5.0], [np.nan, 5.0], [3.0, 5.0]])
         >>> standardised_matrix(rows, rows[:0], "table", np.arange(3), "x")[0].tolist()
@@ -96,7 +98,7 @@ def standardised_matrix(
         require_finite(column, f"column {number} of {what}")
         require_finite(held, f"column {number} of the held-out rows of {what}")
         made.append(standardised_column(column, held, how, order, values.shape[1] == 1))
-        if np.isnan(column).any() or np.isnan(held).any():
+        if np.isnan(column).any():
             made.append((np.isnan(column), np.isnan(held)))
     return tuple(_joined([pair[part] for pair in made], part_of) for part, part_of in enumerate((values, later)))  # type: ignore[return-value]
 
