@@ -4,8 +4,12 @@ Commands print by `tell`; tables, sentences and live lines (`report.table`, `cli
 `PreqError` and `PreqWarning`, pages and pictures pass what they were given through `printable`. No torch.
 """
 
+import json
+import math
 import sys
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
 UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Kinds of letters with no form of their own: commands to terminals, line breaks, what turns the direction of writing
@@ -45,3 +49,21 @@ def tell(*lines: object, error: bool = False) -> None:
 def note(message: Warning | str, *_: object, **__: object) -> None:
     """A warning in one line, for `warnings.showwarning`."""
     tell(f"preq: note: {message}", error=True)
+
+
+def in_json(facts: object) -> str:
+    """Facts as JSON, which knows no infinity: a number that is none is null there.
+
+    Example:
+        >>> print(in_json({"nats": [1.5, float("inf")], "names": ("a", None)}))
+        {"nats": [1.5, null], "names": ["a", null]}
+    """
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: plain(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(each) for each in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps(plain(facts), allow_nan=False)

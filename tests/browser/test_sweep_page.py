@@ -64,7 +64,7 @@ def test_settings_are_columns_and_the_cost_is_drawn(chromium: Browser, page: Pat
     assert heads[:4] == ["run", "streams", "lr", "nats"]
     names = chromium.evaluate("[...document.querySelectorAll('#comparison-table tbody th')].map((e) => e.textContent)")
     assert all(name.startswith("streams ") for name in names[:18])
-    assert chromium.evaluate("document.querySelectorAll('#cost circle').length") == 18
+    assert chromium.evaluate("document.querySelectorAll('#cost .roomy circle').length") == 18
     boxes = "[...document.querySelectorAll('#cost svg text')].map((e) => e.getBoundingClientRect().toJSON())"
     texts = [box for box in chromium.evaluate(boxes) if box["width"]]
     inside = chromium.evaluate("document.querySelector('#cost svg').getBoundingClientRect().toJSON()")

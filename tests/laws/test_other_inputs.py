@@ -122,6 +122,11 @@ def test_every_reader_takes_them_and_says_so(
     for kind in ("regret", "loss", "error", "curve", "calibration", "pareto"):
         path = pq.plot(kind, names, tmp_path / f"{kind}.svg")
         assert path.exists()
+    assert cli.main(["watch", *names, "--once"]) == 0
+    watched = " ".join(capsys.readouterr().out.split())
+    assert watched.count("regret") == 1  # one table
+    assert {each.strip() for each in watched.split("·")[0].split(",")} == {f"columns {run.name}" for run in runs}
+    assert line in watched
     with pytest.warns(PreqWarning, match="the inputs differ"):
         assert len(pq.regret(*map(pq.load, runs[:2]))) == 48
     page = pq.write_report(runs, tmp_path / "page.html").read_text()

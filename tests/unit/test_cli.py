@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import re
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import prequential as pq
 from prequential import cli
 from prequential.augmentations import parse_augmentation
 from prequential.catalogue import own_name
+from prequential.cli.parse import JsonFlag
 from prequential.cli.settings import SettingFlags
 from prequential.cli.show import ProgressBar, print_result
 from prequential.errors import PreqError
@@ -409,3 +411,12 @@ def test_the_users_own_data_is_proved_too(kind: str, tmp_path: Path, capsys: Cap
     assert preq("encode", spec, model, *extra, *flags, "-o", str(bits)) == 0
     assert preq("decode", str(bits), "--data", spec, *extra, "-o", str(labels)) == 0
     assert np.array_equal(np.load(labels), pq.load(tmp_path / "run").labels)
+
+
+def test_what_is_printed_for_a_program_is_json_whatever_the_numbers_are(capsys: pytest.CaptureFixture[str]) -> None:
+    JsonFlag(json=True).result(lambda: {"nats": math.inf, "each": [math.nan, 1.5]}, lambda: None)
+    said = capsys.readouterr().out
+    assert json.loads(said, parse_constant=lambda word: pytest.fail(f"{word} is no JSON")) == {
+        "nats": None,
+        "each": [None, 1.5],
+    }

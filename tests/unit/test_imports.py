@@ -35,6 +35,11 @@ READING_COMMANDS = [
 """What must work where there is no torch; RUNS is a folder of two runs, OUT a path to write to."""
 
 
+def test_a_plan_is_listed_without_loading_what_draws_tables() -> None:
+    done = python("import sys, prequential.cli.plan; sys.exit('rich' in sys.modules)")
+    assert done.returncode == 0, done.stderr
+
+
 def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 

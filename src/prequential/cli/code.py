@@ -14,6 +14,7 @@ from prequential.cli.parse import JsonFlag, PathText, flag_group
 from prequential.cli.source import AgainFlags, reload
 from prequential.errors import PreqError, require_number
 from prequential.files import reading, write_atomically, writing
+from prequential.report.text import duration
 from prequential.scaling import in_words
 from prequential.settings import setting
 from prequential.terminal import tell
@@ -119,8 +120,6 @@ def main_decode(flags: Decode) -> None:
 
 def described(expected: "Expected", seconds: float | None) -> str:
     """What work takes, for a person."""
-    from prequential.cli.show import duration
-
     work, flops = expected.work, expected.flops
     events = "a plan of unknown size" if work is None else f"a plan of at most {work.events:,} events"
     if flops is None or seconds is None:

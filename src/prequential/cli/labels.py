@@ -3,21 +3,18 @@
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
 
 from prequential.cli.parse import JsonFlag, PathText, flag_group
-from prequential.cli.source import PlaceFlags, reload
+from prequential.cli.source import PlaceFlags, named_again, reload
 from prequential.errors import require_count
 from prequential.report.labels import TOP, Example, Examples, Expenses, require_labels
 from prequential.report.table import Column, print_table, say, write_csv
 from prequential.runs.record import Record, load
 from prequential.terminal import printable
-
-if TYPE_CHECKING:
-    from prequential.data.sequence import LoadedSequence
 
 
 @flag_group("data")
@@ -58,6 +55,7 @@ def main_labels(flags: Labels) -> None:
     require_count("--top", flags.top)
     record = load(flags.run)
     require_labels(record)
+    require_count("--start", flags.start, at_least=0, at_most=len(record.nats) - 1)
     expenses = Expenses.of(record, flags.top, flags.examples(), flags.start)
     written = None if flags.csv is None else write_csv(flags.csv, expenses.rows())
     flags.result(partial(expenses.as_json, flags.top), partial(_print, expenses, flags.top))
@@ -96,9 +94,6 @@ def _known(columns: Sequence[Column[Any]], rows: Sequence[Any]) -> list[Column[A
 def _shown(name: str, data_dir: str | None, record: Record, positions: Sequence[int]) -> Mapping[int, Example]:
     """Examples of the data that a person named, read as the run read them."""
     from prequential.data.shown import ShownExamples
-    from prequential.data.sources import find_source
 
-    understood = find_source(name)[0].options
-    options = {key: value for key, value in (record.source or {}).items() if key in understood}
-    data: LoadedSequence = reload({"name": name, **options}, record.seeds["order_seed"], data_dir)
+    data = reload(named_again(name, record.source), record.seeds["order_seed"], data_dir)
     return ShownExamples(data)(record, positions)

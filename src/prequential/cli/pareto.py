@@ -84,7 +84,7 @@ def print_fronts(front: Front, *, heldout: bool) -> None:
         print_table(console, columns, best)
         if not which and (chosen_from := front.candidates).number > 1:
             cost = f"ln {chosen_from.number:,} = {chosen_from.nats:.2f} nats"
-            word = "runs" if num == num_runs else "settings"
+            word = "run" if num == num_runs else "setting"
             say(console, f"choosing one of {chosen_from.told(word)} afterwards costs {cost} more", "dim")
     shared = [f"{short} {value}" for short, value in each[0].items() if short not in told]
     if shared and len(each) > 1:

@@ -7,7 +7,6 @@ under its heading, before those of the same heading that it inherits.
 import contextlib
 import inspect
 import io
-import json
 import re
 import shutil
 import sys
@@ -22,7 +21,7 @@ from tyro.constructors import PrimitiveConstructorSpec
 
 from prequential.errors import PreqError
 from prequential.settings import Described, described, meanings
-from prequential.terminal import tell
+from prequential.terminal import in_json, tell
 
 Parsed = TypeVar("Parsed")
 DESCRIPTION = "DESCRIPTION"
@@ -125,9 +124,9 @@ class JsonFlag:
     """Print one JSON object and nothing else."""
 
     def result(self, facts: Callable[[], Mapping[str, Any]], show: Callable[[], object]) -> None:
-        """Print the result: facts for a program, or what `show` prints for a person."""
+        """Print the result: facts for a program, null where a number is none, or what `show` prints for a person."""
         if self.json:
-            tell(json.dumps(facts()))
+            tell(in_json(facts()))
         else:
             show()
 

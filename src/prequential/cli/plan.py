@@ -1,7 +1,8 @@
 """`preq plan`: what a method would do."""
 
-import json
+from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,14 +12,14 @@ import tyro
 from prequential.cli.job import MachineFlags, data_name
 from prequential.cli.parse import MAYBE, UNSET, JsonFlag, Word, flag_group
 from prequential.cli.settings import SettingFlags
-from prequential.cli.show import duration
 from prequential.cli.source import SourceFlags
 from prequential.cli.streams import is_heard
 from prequential.errors import PreqError, require_count
 from prequential.events import Calibrate, Event, Predict, Train
 from prequential.learn.recipe import Recipe
-from prequential.plan import Plan
+from prequential.plan import Counts, Plan
 from prequential.presets import find_preset
+from prequential.report.text import duration
 from prequential.settings import setting
 from prequential.terminal import tell
 
@@ -81,14 +82,20 @@ def main_plan(flags: PlanFlags) -> None:
     plan.check()
     counts = plan.counts()
     cost = {} if data is None else _cost(flags, plan, data, recipe)
-    if flags.json:
-        facts = {"method": plan.method.name, "length": plan.length, "plan_seed": plan.seed, "digest": plan.digest()}
-        tell(json.dumps(facts | {"prequential": plan.method.prequential, "causal": True} | asdict(counts) | cost))
-        return
-    for number, event in takewhile(lambda _: is_heard(), enumerate(islice(plan.events(), flags.events))):
+
+    def facts() -> dict[str, Any]:
+        told = {"method": plan.method.name, "length": plan.length, "plan_seed": plan.seed, "digest": plan.digest()}
+        return told | {"prequential": plan.method.prequential, "causal": True} | asdict(counts) | cost
+
+    flags.result(facts, partial(_print, plan, counts, cost, flags.events))
+
+
+def _print(plan: Plan, counts: Counts, cost: Mapping[str, Any], num_events: int) -> None:
+    """For a person."""
+    for number, event in takewhile(lambda _: is_heard(), enumerate(islice(plan.events(), num_events))):
         tell(f"{number:>10,}  {describe(event)}")
-    if counts.events > flags.events:
-        tell(f"{'…':>10}  {counts.events - flags.events:,} more (--events N lists more)")
+    if counts.events > num_events:
+        tell(f"{'…':>10}  {counts.events - num_events:,} more (--events N lists more)")
     proof = "causal and complete" if plan.method.prequential else "not prequential: every label is revealed at once"
     tell(
         "",

@@ -3,7 +3,6 @@
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import timedelta
 from operator import itemgetter
 from typing import IO, Any
 
@@ -104,17 +103,6 @@ def listed(names: Sequence[str]) -> str:
     """
     short = [name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…" for name in map(printable, names)]
     return ", ".join([*short[:SHOWN], *["…"] * (len(short) > SHOWN)])
-
-
-def duration(seconds: float) -> str:
-    """How long, in as few letters as say it.
-
-    Example:
-        >>> duration(65), duration(3_725), duration(200_000)
-        ('1:05', '1:02:05', '2d 7:33:20')
-    """
-    text = str(timedelta(seconds=round(seconds))).removeprefix("0:").removeprefix("0")
-    return text.replace(" days, ", "d ").replace(" day, ", "d ")
 
 
 def print_result(record: Record) -> None:

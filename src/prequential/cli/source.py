@@ -54,6 +54,15 @@ class SourceFlags(PlaceFlags, DataOptions):
         return data if length is None else data.take(length)
 
 
+def named_again(name: str, source: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a record tells of its source, for data that a person names: the options that this kind of data has, but how
+    many processes decode, which is for this machine to say."""
+    from prequential.data.sources import find_source
+
+    understood = {*find_source(name)[0].options} - {"workers"}
+    return {key: value for key, value in (source or {}).items() if key in understood} | {"name": name}
+
+
 def source_arguments(source: Mapping[str, Any], data_dir: str | None) -> list[str]:
     """The arguments that make a command read that source.
 

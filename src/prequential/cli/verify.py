@@ -13,7 +13,7 @@ import tyro
 
 from prequential.cli.code import MaxFlops, OwnFlags, print_sizes, require_most, sizes_of
 from prequential.cli.parse import JsonFlag, flag_group
-from prequential.cli.source import AgainFlags, reload, source_arguments
+from prequential.cli.source import AgainFlags, named_again, reload, source_arguments
 from prequential.errors import PreqError
 from prequential.learn.execution import Execution
 from prequential.methods.rebuild import method_from_settings
@@ -93,14 +93,11 @@ def _data(flags: Verify, record: Record) -> "LoadedSequence":
     A record may name any file. What nobody asked for is read in silence, nothing is fetched for it, and where it is not
     the data of the run nothing is told of what it holds.
     """
-    from prequential.data.sources import find_source
     from prequential.data.sources.request import NotHere
 
     named = record.source or {"name": record.data["name"]}
     if flags.data is not None:
-        understood = find_source(flags.data)[0].options
-        options = {name: value for name, value in named.items() if name in understood}
-        if (data := _confirmed(options | {"name": flags.data}, flags, record)) is None:
+        if (data := _confirmed(named_again(flags.data, record.source), flags, record)) is None:
             raise PreqError(f"the data '{flags.data}' is not what {flags.run} was made with")
         return data
     try:

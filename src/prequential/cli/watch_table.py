@@ -1,4 +1,4 @@
-"""What `preq watch` shows: a table for each sequence, and under it what a person should know."""
+"""What `preq watch` shows: a table for each sequence of labels, and under it what a person should know."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prequential.cli.show import duration
+from prequential.measure.comparable import inputs_told
 from prequential.report.standings import Row
 from prequential.report.table import Column, lines_of
-from prequential.report.text import NAMED, counted, listed, number
+from prequential.report.text import NAMED, counted, duration, listed, number
 from prequential.report.watching import RESUMABLE, Snapshot
 from prequential.runs.live import DIED
 
@@ -36,19 +36,24 @@ def view(snapshot: Snapshot, *, top: int, width: int) -> RenderableType:
     for group in snapshot.groups:
         shown, room = group[:room], max(room - len(group), 0)
         if shown:
-            title = Text("\n".join(lines_of(_title(shown[0]), width)), style="bold")
-            parts += [title, _table(shown, len(group), width)]
+            parts += [_lines(_title(group), width, "bold"), _table(shown, len(group), width)]
+            if told := inputs_told([(row.name, row) for row in group]):
+                parts.append(_lines(told, width))
     hidden = Counter(row.status for _, row in snapshot.rows[top:])
     notes = [f"… and {hidden.total():,} more: {_statuses(hidden)}"] if hidden else []
-    parts += [Text("\n".join(lines_of(note, width)), style="dim") for note in notes + _notes(snapshot)]
-    return Lines(*parts)
+    return Lines(*parts, *(_lines(note, width) for note in notes + _notes(snapshot)))
 
 
-def _title(row: Row) -> str:
+def _lines(text: str, width: int, style: str = "dim") -> Text:
+    return Text("\n".join(lines_of(text, width)), style)
+
+
+def _title(group: Sequence[Row]) -> str:
+    row, names = group[0], listed(list(dict.fromkeys(str(each.data.get("name")) for each in group)))
     order = row.facts.get("seeds", {}).get("order_seed")
     order_text = "in the given order" if order is None else f"order seed {order}"
     code = "" if row.facts.get("prequential", True) else " · without a code"
-    return f"{row.facts['data'].get('name')} · {counted(row.facts['length'], 'label')} · {order_text}{code}"
+    return f"{names} · {counted(row.facts['length'], 'label')} · {order_text}{code}"
 
 
 def _notes(snapshot: Snapshot) -> list[str]:

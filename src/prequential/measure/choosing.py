@@ -17,8 +17,10 @@ class Candidates:
 
     Example:
         >>> from_both = Candidates(trials=50, others=2)
-        >>> f"{from_both.told('settings')}: {from_both.nats:.2f} nats"
+        >>> f"{from_both.told('setting')}: {from_both.nats:.2f} nats"
         '2 settings and 50 begun trials: 3.95 nats'
+        >>> Candidates(trials=20, others=1).told("setting")
+        '1 setting and 20 begun trials'
     """
 
     trials: int
@@ -36,9 +38,9 @@ class Candidates:
         return math.log(max(self.number, 1))
 
     def told(self, others: str) -> str:
-        """Their number in words; `others` is what those are called that belong to no sweep."""
-        parts = [(self.others, others), (self.trials, "begun trials")]
-        return " and ".join(f"{number:,} {what}" for number, what in parts if number)
+        """Their number in words; `others` is what one is called that belongs to no sweep."""
+        parts = [(self.others, others), (self.trials, "begun trial")]
+        return " and ".join(f"{number:,} {what}{'s' * (number != 1)}" for number, what in parts if number)
 
 
 def candidates(runs: Iterable[tuple[Path | None, Hashable]]) -> Candidates:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,14 @@ def is_one_heldout(records: Iterable[Record]) -> bool:
     return len({each.get("labels") for _, each in held}) <= 1 and len(inputs) == len({given for given, _ in held})
 
 
+class OfData(Protocol):
+    """A run, whole or as it stands."""
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """What is known of its data: name, shape, fingerprints."""
+
+
 def told_of(named: Iterable[tuple[str, Record]]) -> list[str]:
     """What must be said of codes that stand beside each other: a line where their inputs differ, and one where some
     may look further ahead than others."""
@@ -114,14 +122,14 @@ def told_of(named: Iterable[tuple[str, Record]]) -> list[str]:
     return [line for line in lines if line]
 
 
-def inputs_told(named: Sequence[tuple[str, Record]]) -> str:
+def inputs_told(named: Sequence[tuple[str, OfData]]) -> str:
     """One line about codes of the same labels given different inputs; nothing where these are the same.
 
     Each kind of input is called by its data, else by its shape, else by its fingerprint: by what tells all apart.
     """
-    kinds: dict[str, list[tuple[str, Record]]] = {}
-    for name, record in named:
-        kinds.setdefault(str(record.data.get("inputs")), []).append((name, record))
+    kinds: dict[str, list[tuple[str, OfData]]] = {}
+    for name, run in named:
+        kinds.setdefault(str(run.data.get("inputs")), []).append((name, run))
     if len(kinds) < 2:
         return ""
     firsts = [members[0][1].data for members in kinds.values()]

@@ -31,7 +31,7 @@ def sentences_of(comparison: "Comparison") -> list[str]:
     chosen_from = comparison.candidates
     if chosen_from.number > 1 and is_finite:
         cost = f"ln {chosen_from.number:,} = {chosen_from.nats:.2f} nats"
-        said.append(f"Choosing the best of {chosen_from.told('settings')} afterwards costs {cost} more.")
+        said.append(f"Choosing the best of {chosen_from.told('setting')} afterwards costs {cost} more.")
     if comparison.uncoded:
         names = listed([group.name for group in comparison.uncoded])
         said.append(f"Without a codelength, so that only held-out figures are shown: {names}.")

@@ -12,6 +12,7 @@ import numpy as np
 
 from prequential.errors import PreqError
 from prequential.files import read_array
+from prequential.measure.comparable import fingerprint_of
 from prequential.methods.minibatch import MiniBatches
 from prequential.methods.rebuild import method_from_settings
 from prequential.plan import Plan
@@ -59,15 +60,20 @@ class Row:
         return None if self.nats is None or math.isinf(self.nats) else self.nats / self.position
 
     @property
+    def data(self) -> dict[str, Any]:
+        """What is known of its data."""
+        told: dict[str, Any] = self.facts["data"]
+        return told
+
+    @property
     def is_going(self) -> bool:
         """Whether a process is at it."""
         return self.status == "running"
 
     @property
     def sequence(self) -> tuple[Any, ...]:
-        """What runs share that can be compared."""
-        data, length = self.facts["data"], self.facts["length"]
-        return length, data.get("labels"), data.get("inputs"), bool(self.facts.get("prequential"))
+        """What runs share that can be compared, whatever their inputs are."""
+        return self.facts["length"], fingerprint_of(self.data), bool(self.facts.get("prequential"))
 
 
 class Sums:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from datetime import timedelta
 
 NOTHING = "–"
 NAMED = 3
@@ -99,6 +100,17 @@ def flops_text(value: float) -> str:
         if value >= 0.9995 * 10**power:
             return f"{value / 10**power:,.3g} {unit}"
     return f"{value:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """How long, in as few letters as say it.
+
+    Example:
+        >>> duration(65), duration(3_725), duration(200_000)
+        ('1:05', '1:02:05', '2d 7:33:20')
+    """
+    text = str(timedelta(seconds=round(seconds))).removeprefix("0:").removeprefix("0")
+    return text.replace(" days, ", "d ").replace(" day, ", "d ")
 
 
 def counted(amount: int, what: str) -> str:

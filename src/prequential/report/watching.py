@@ -22,7 +22,7 @@ class Snapshot:
     """Where all runs stand."""
 
     groups: list[list[Row]]
-    """Runs about the same sequence, which can be compared: those that run first, then the best."""
+    """Runs about the same labels, which can be compared: those that run first, then the best."""
     unreadable: dict[str, str]
     """Short names of runs that cannot be read, and why."""
     locked: int

@@ -93,7 +93,9 @@ class Chart {
     for (const mark of this.x.marks(this.width / 110)) {
       const at = this.x.pixel(mark);
       line(at, top, at, this.height - bottom, rule);
-      pen.fillText(positionMark(mark), at, this.height - bottom + 6);
+      const text = positionMark(mark);
+      const half = pen.measureText(text).width / 2;
+      pen.fillText(text, Math.min(at, this.width - half - 1), this.height - bottom + 6); // whole, at the end as well
     }
     pen.textAlign = "right";
     pen.textBaseline = "middle";
