@@ -179,7 +179,8 @@ def edited(whole: Any, chance: random.Random) -> Any:
             case 1 if isinstance(inside, dict):
                 inside[chance.choice(["zz", "name", "length", "", "\x1b"])] = inside.pop(key)
             case 2 if isinstance(value, int | float) and not isinstance(value, bool):
-                inside[key] = chance.choice([-value, value + 1, value * 2, value * 1000, value * 10**12, value / 3])
+                third = value / 3 if abs(value) < 1e300 else 0.5  # edited again and again, a whole number is no float
+                inside[key] = chance.choice([-value, value + 1, value * 2, value * 1000, value * 10**12, third])
             case 3:
                 other, elsewhere = chance.choice(places)
                 inside[key] = json.loads(json.dumps(other.get(elsewhere) if isinstance(other, dict) else value))

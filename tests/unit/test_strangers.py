@@ -80,6 +80,7 @@ def test_a_shape_names_the_place() -> None:
         *({"status": "done"}, {"seconds": "long"}, {"flops": {"code": 1}}, {"heldout": {"loss": None}}),
         *({"model": {"name": "a"}}, {"data": {"name": "a", "inputs": "0", "labels": "1"}}),
         *({"data": {"name": "a"}}, {"arrays": {}}, {"arrays": 3}, {"environment": {"device": 7}}, {"length": 65}),
+        *({"environment": {}},),
     ],
     ids=str,
 )
