@@ -1,11 +1,12 @@
 # make demo: the description length of MNIST under LeNet.  make test: every check.  make docs: the site.
 # make bench, bench-gpu: speed.  make test-browser, test-postgres: with a real browser, with a real server.
+# make pictures: the report page on a phone and on a screen, for the docs.
 PYTHON ?= python3
 BIN := .venv/bin
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 export OMP_WAIT_POLICY := passive
 
-.PHONY: demo test test-browser test-postgres test-trackers docs bench bench-gpu install clean
+.PHONY: chromium demo test test-browser test-postgres test-trackers pictures docs bench bench-gpu install clean
 
 install: .venv/installed
 
@@ -39,11 +40,16 @@ test-postgres: install
 	$(BIN)/pytest tests/unit/test_postgres.py -rs
 
 # Debian's chromium, unless there is one, driven by Playwright
-test-browser: install
+chromium: install
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y --no-install-recommends chromium; }
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[browser]'
+
+test-browser: chromium
 	$(BIN)/pytest tests/browser -rs
+
+pictures: chromium
+	$(BIN)/python -m tests.browser.pictures docs/pages
 
 # the trackers that are too large for every environment
 test-trackers: install

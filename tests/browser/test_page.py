@@ -1,6 +1,5 @@
 """The report in a real browser, opened from a file. `make test-browser` installs the browser and runs this."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -259,17 +258,3 @@ def test_two_hundred_runs_open_in_time(chromium: Browser, tmp_path: Path) -> Non
     chromium.evaluate(f"{filter_}.value = 'net3-', {filter_}.dispatchEvent(new Event('input'))")
     found = "[...document.querySelectorAll('#legend li')].filter((li) => !li.hidden).length"
     assert chromium.evaluate(found) == len([number for number in range(200) if number % 7 == 3])
-
-
-def test_pictures_for_people_to_look_at(chromium: Browser, page: Path) -> None:
-    folder = os.environ.get("PREQ_PICTURES")
-    if folder is None:
-        pytest.skip("PREQ_PICTURES names no folder for screenshots")
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    chromium.open(page)
-    chromium.size(1280, chromium.evaluate("document.documentElement.scrollHeight"))
-    for dark in (False, True):
-        chromium.dark(dark)
-        chromium.screenshot(Path(folder) / f"report-{'dark' if dark else 'light'}.png")
-    chromium.dark(False)
-    chromium.print_to(Path(folder) / "report.pdf")

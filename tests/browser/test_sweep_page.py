@@ -88,6 +88,16 @@ def test_no_number_is_broken_on_a_phone(chromium: Browser, page: Path, sweep: Pa
 
 
 @pytest.mark.parametrize("width", [390, 1280])
+def test_the_chart_of_the_cost_is_one_whose_letters_can_be_read(chromium: Browser, page: Path, width: int) -> None:
+    chromium.size(width, 900)
+    chromium.open(page)
+    drawings = "[...document.querySelectorAll('#cost svg')].filter((each) => each.getBoundingClientRect().width)"
+    assert chromium.evaluate(f"{drawings}.length") == 1
+    scale = f"(([svg]) => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)({drawings})"
+    assert 12.5 * chromium.evaluate(scale) > 10  # pixels of a letter
+
+
+@pytest.mark.parametrize("width", [390, 1280])
 def test_hiding_a_run_moves_nothing(chromium: Browser, sweep: Path, tmp_path: Path, width: int) -> None:
     trials = [sweep / "trials" / f"{number:05d}" for number in range(4)]
     chromium.size(width, 900)
