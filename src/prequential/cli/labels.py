@@ -81,7 +81,8 @@ def _print(expenses: Expenses, top: int) -> None:
     if record.data.get("rows") is None:
         say(
             console,
-            "The record does not know the rows of its source (it may be older, or its order be one's own).",
+            "The record does not know the rows of its source (it may be older, or its order be one's own); --data "
+            "tells those of a table.",
             "dim",
         )
 
