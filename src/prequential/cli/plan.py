@@ -76,7 +76,7 @@ def main_plan(flags: PlanFlags) -> None:
     preset = find_preset(flags.preset, data_name(flags.data or "", flags.data_dir, flags.array), flags.model or "")
     data = None if flags.data is None else flags.load(flags.data, flags.length)
     length = flags.length if flags.length is not None else 60_000 if data is None else len(data)
-    method, recipe = flags.chosen(preset)
+    method, recipe = flags.chosen(preset, flags.model or "")
     plan = Plan(method, length, flags.plan_seed, heldout=closing)
     plan.check()
     counts = plan.counts()
