@@ -32,7 +32,9 @@ class Smoothing:
     @property
     def frequencies(self) -> Rows:
         """Of the labels so far; each class begins at ½."""
-        return np.divide(self.counts + 0.5, self.counts.sum() + len(self.counts) / 2)
+        begun = self.counts.astype(np.float64) + 0.5
+        total: Rows = begun / begun.sum()
+        return total
 
     @property
     def share(self) -> float:

@@ -39,8 +39,12 @@ class WithoutNetwork(ABC):
         others: the settings of networks, which mean nothing here.
     """
 
-    engine, precision, compiled, deterministic, fallback = "eager", "fp32", False, False, None
+    engine, precision, compiled, deterministic = "eager", "fp32", False, False
     width = 1.0
+    fallback: str | None = None
+    """There is nothing that it was asked to do and could not."""
+    factory: Any
+    """The name of the classifier, as records write it."""
     steps_at_once = 64
     """How many training steps it likes to be given together: it does nothing with them."""
 
