@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from prequential.errors import PreqError, require_count, require_number, whole_seed
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
+from prequential.libraries import prefix_of
 from prequential.lock import DirectoryLock
 from prequential.measure.choosing import SWEEP_FILE
 from prequential.methods import Method, ReplayStreams
@@ -109,6 +110,8 @@ def sweep(
         >>> result.counts["finished"], result.best.codelength == min(t.codelength for t in result.trials)
         (2, True)
     """
+    if prefix_of(make_model) is not None:
+        raise PreqError(f"a sweep is about the training of networks, and '{make_model}' is none; make runs of it")
     base = Resolved(method or ReplayStreams(), recipe or Recipe(), width, 0)
     execution = execution or Execution()
     chosen = find_space(space) if isinstance(space, str) else space
