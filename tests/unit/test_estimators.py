@@ -125,7 +125,7 @@ def test_encoded_here_and_decoded_in_another_process(model: str, tmp_path: Path)
     np.save(tmp_path / "inputs.npy", data.inputs(np.arange(150)).numpy())
     files = [str(tmp_path / "labels.preq"), "-o", str(out), "--inputs", str(tmp_path / "inputs.npy")]
     command = [sys.executable, "-m", "prequential.cli", "decode", *files]
-    with pytest.raises(PreqError, match="give it again .--model"):
+    with pytest.raises(PreqError, match=r"give it again .--model"):
         pq.decode(content, data)
     subprocess.run([*command, "--model", model], check=True, capture_output=True)
     assert np.array_equal(np.load(out), record.labels)
@@ -216,13 +216,14 @@ def test_names_of_river_are_refused_too() -> None:
 
 def test_what_means_nothing_is_refused_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data: Any = points(64)
-    for words, arguments in {
+    unfit: dict[str, dict[str, Any]] = {
         "trains networks; take --method online": {"method": pq.ReplayStreams()},
         "is about training a network": {"recipe": pq.Recipe(learning_rate=1.0)},
         "has no width to scale": {"width": 2.0},
         "computes on the CPU": {"device": "cuda"},
         "engine, precision and compiling": {"execution": pq.Execution(engine="graph")},
-    }.items():
+    }
+    for words, arguments in unfit.items():
         with pytest.raises(PreqError, match=words):
             pq.run(TREES, data, seed=0, **arguments)
     with pytest.raises(PreqError, match="would learn nothing"):
