@@ -231,7 +231,7 @@ def test_what_means_nothing_is_refused_in_words(tmp_path: Path, capsys: pytest.C
     with pytest.raises(PreqError, match="a stack trains networks"):
         pq.run_stack(TREES, data, None, [pq.Recipe()], seeds=[0])
     with pytest.raises(PreqError, match="a sweep is about the training of networks"):
-        pq.sweep(TREES, data, space={"learning_rate": 0.1}, seed=0, out=tmp_path)
+        pq.sweep(TREES, data, space={"learning_rate": pq.LogUniform(1e-4, 1)}, seed=0, out=tmp_path)
     assert cli.main(["run", "mnist", TREES, "--lr", "0.1"]) == 2
     assert "--lr is about training a network" in capsys.readouterr().err
 
