@@ -17,6 +17,8 @@ from prequential.data.scale import scale_of
 from prequential.data.sequence import DataSequence
 from prequential.data.told import told_of
 from prequential.errors import PreqError, whole_seed
+from prequential.estimators import learner_kind
+from prequential.estimators.fitting import default_method, require_meaningful, require_trainable
 from prequential.events import Train
 from prequential.learn.environment import environment, find_device, find_num_threads, num_threads, repeatable
 from prequential.learn.estimate import flops_of
@@ -27,7 +29,7 @@ from prequential.learn.learning import Learning
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.learn.shapes import Shapes
-from prequential.methods import METHODS, Method, ReplayStreams
+from prequential.methods import METHODS, Method
 from prequential.models import ModelFactory, conditioning_of, name_of
 from prequential.plan import Plan
 from prequential.runs.facts import Facts
@@ -108,8 +110,12 @@ def make_session(
     Raises:
         PreqError: for any mistake; nothing was written.
     """
-    method, chosen = method or ReplayStreams(), [recipe or Recipe() for recipe in recipes]
+    method, chosen = method or default_method(make_model), [recipe or Recipe() for recipe in recipes]
     _require_fitting(data, method, chosen)
+    if learner is None:
+        require_trainable(make_model, method)
+        if (learner := learner_kind(make_model)) is not None:
+            require_meaningful(str(make_model), method, chosen, width, device, execution, stacked=stacked)
     scale = scale_of(data)
     seeds = [whole_seed("seed", seed) for seed in seeds]
     plan = Plan(method, len(data), whole_seed("plan_seed", plan_seed), heldout=evaluate and data.heldout is not None)

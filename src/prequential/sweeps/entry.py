@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from prequential.errors import PreqError, require_count, require_number, whole_seed
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
+from prequential.libraries import prefix_of
 from prequential.lock import DirectoryLock
 from prequential.measure.choosing import SWEEP_FILE
 from prequential.methods import Method, ReplayStreams
@@ -111,7 +112,7 @@ def sweep(
     """
     base = Resolved(method or ReplayStreams(), recipe or Recipe(), width, 0)
     execution = execution or Execution()
-    _require_fitting(base.method, stack, sampler, prune, execution.engine)
+    _require_fitting(make_model, base.method, stack, sampler, prune, execution.engine)
     chosen, rule = _chosen(space, base.method, stack, grid), None if prune is None else Rule.parse(prune)
     _require_numbers(width, grace_seconds, trials=trials, jobs=jobs, threads=threads)
     if isinstance(executor, RayTasks):
@@ -171,8 +172,12 @@ def _require_numbers(width: float, grace_seconds: float, **counts: int) -> None:
     require_number("grace_seconds", grace_seconds, above=0)
 
 
-def _require_fitting(method: Method, stack: int | None, sampler: str, prune: str | None, engine: str) -> None:
+def _require_fitting(
+    make_model: object, method: Method, stack: int | None, sampler: str, prune: str | None, engine: str
+) -> None:
     """Refuse what cannot go together."""
+    if prefix_of(make_model) is not None:
+        raise PreqError(f"a sweep is about the training of networks, and '{make_model}' is none; make runs of it")
     if prune is not None and not method.prequential:
         raise PreqError(f"{method.name} has no codelength to prune by; leave pruning out")
     if stack is None:
