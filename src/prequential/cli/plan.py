@@ -109,7 +109,7 @@ def _print(plan: Plan, counts: Counts, cost: Mapping[str, Any], num_events: int)
         f"  ({counts.trained_examples / plan.length:.1f} per label)",
     )
     if cost and cost["seconds"] is None:
-        tell(f"  cost       cannot be counted: {flags.model} is no network")
+        tell("  cost       cannot be counted: the model is no network")
     elif cost:
         flops = "–" if cost["flops"] is None else f"{cost['flops']:.3g}"
         took = f"{cost['seconds']:.1f} s" if cost["seconds"] < 60 else duration(cost["seconds"])
