@@ -5,8 +5,9 @@ import copy
 import math
 import time
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -93,10 +94,40 @@ def flops_of(plan: Plan, learner: Learning, num_events: int | None = None) -> di
 
     What the codelength needs is `code`; a closing stage and the evaluation are `heldout`.
     """
+    if hasattr(learner, "shares"):
+        return _sum_of(learner.shares(plan, num_events))
+    return _flops_of(Share(plan, learner, num_events))
+
+
+class Share(NamedTuple):
+    """What one of several learners does of a plan."""
+
+    plan: Plan
+    learner: Learning
+    num_events: int | None
+    copies: int = 1
+    """Networks that do so."""
+    predictions: float = 1
+    """Of each network: as many averages of it predict."""
+
+
+def _sum_of(shares: Iterable[Share]) -> dict[str, float] | None:
+    """FLOPs of all of them; None if those of one cannot be counted."""
+    found = [(share.copies, _flops_of(share)) for share in shares]
+    total = {"code": 0.0, "heldout": 0.0}
+    for copies, flops in found:
+        if flops is None:
+            return None
+        total = {part: total[part] + copies * flops[part] for part in total}
+    return total
+
+
+def _flops_of(share: Share) -> dict[str, float] | None:
+    plan, learner, num_events, _, predictions = share
     cost = cost_per_example(learner.model, learner.inputs.clean(np.zeros(2, np.int64)))
     if cost is None:
         return None
-    cost = cost.seen_by(learner.inputs.recipe)
+    cost = cost.seen_by(learner.inputs.recipe, predictions)
     done, code = plan.counts(num_events), plan.without_heldout().counts(num_events)
     evaluation = cost.forward * _num_evaluated(learner, done)
     return {"code": cost.of(code), "heldout": cost.of(done - code) + evaluation}
@@ -144,9 +175,10 @@ class ExampleCost:
         """FLOPs of so many that are only looked at, and so many that are trained on."""
         return self.forward * evaluated + self.train * trained
 
-    def seen_by(self, recipe: Recipe) -> "ExampleCost":
-        """The cost where predictions average over flips and views of an example."""
-        return replace(self, forward=recipe.average_views * (2 if recipe.average_flips else 1) * self.forward)
+    def seen_by(self, recipe: Recipe, predictions: float = 1) -> "ExampleCost":
+        """The cost where predictions average over flips and views of an example, and there are so many of them."""
+        views = recipe.average_views * (2 if recipe.average_flips else 1)
+        return replace(self, forward=predictions * views * self.forward)
 
 
 def cost_per_example(model: nn.Module, inputs: Tensor) -> ExampleCost | None:

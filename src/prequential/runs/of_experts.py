@@ -1,0 +1,35 @@
+"""What the record of a mixed run has besides: the nats of each expert, and whom the mixture believed. No torch."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+EXPERT_NATS = "expert_nats"
+WEIGHTS = ("expert_weights_after", "expert_weights")
+EXPERT_ARRAYS = (EXPERT_NATS, *WEIGHTS)
+MOST_KEPT = 1000
+"""About so many times the weights are kept."""
+
+
+def kept_after(length: int) -> NDArray[np.int64]:
+    """The numbers of labels after which weights are kept: evenly, and at the end. They depend on the length alone.
+
+    Example:
+        >>> kept_after(3), kept_after(4000)[[0, 1, -1]], len(kept_after(1_000_001))
+        (array([1, 2, 3]), array([   4,    8, 4000]), 1000)
+    """
+    step = -(-length // MOST_KEPT)
+    kept = np.arange(step, length + 1, step)
+    return kept if kept[-1] == length else np.append(kept, length)
+
+
+def num_kept(length: int, position: int) -> int:
+    """How many of those are behind so many labels."""
+    return int(np.searchsorted(kept_after(length), position, side="right"))
+
+
+def expert_names(model: Mapping[str, Any]) -> tuple[str, ...]:
+    """The experts of the run whose record tells this of its model; none of a run that has one model."""
+    return tuple(model.get("expert_names") or ())
