@@ -234,7 +234,7 @@ def test_what_cannot_be_mixed_is_refused() -> None:
     [
         ({"switching": 0}, "switching must be a number at least 1e-200 and below 1, got 0"),
         ({"switching": 1.0}, "below 1, got 1.0"),
-        ({"switching": "t"}, "switching must be None, a rate between 0 and 1, or '1/t', got 't'"),
+        ({"switching": "t"}, "switching must be None, a rate between 0 and 1, '1/t' or 'grid', got 't'"),
         ({"weights": [0.5, 0.5]}, r"one number for each of 3 records, got the shape \(2,\)"),
         ({"weights": [0.5, 0.5, 0.0]}, "weights must be positive, got 0.0; leave out"),
         ({"weights": [0.5, 0.5, 0.5]}, "weights must sum to 1, got 1.5; divide"),

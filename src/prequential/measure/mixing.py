@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prequential.conditioning import INPUTS_SO_FAR, widest
-from prequential.errors import PreqError, PreqWarning, require_count, require_number
+from prequential.errors import PreqWarning, require_count
 from prequential.measure.comparable import (
     inputs_told,
     name_of,
@@ -17,13 +17,14 @@ from prequential.measure.comparable import (
     require_same_inputs,
     require_same_sequence,
 )
+from prequential.mixers.mixing import first_weights
+from prequential.mixers.switching import FALLING, GRID, RATES, WORDS, require_rate
 from prequential.runs.record import Record
 from prequential.terminal import printable
 
 Floats = NDArray[np.float64]
 BLOCK_SIZE = 1024
 """Labels mixed at a time: sums inside a block stay small, so that differences of them keep their digits."""
-SMALLEST_RATE = 1e-200
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -81,10 +82,15 @@ def mixture(
         ln n + k·ln((n − 1)/α) − (T − 1 − k)·ln(1 − α)    nats, for a constant α,
         ln n + k·ln(n − 1) + (k + 1)·ln T                 nats, for "1/t": α = 1/t before the t-th label (from 1).
 
+    "grid" is the Bayesian mixture of ten constant rates, at most ln 10 nats above the best of them. These are the codes
+    of the mixers `Bayes` and `Switching`, which mix while a run goes. `Logistic` has none here: it weighs what experts
+    say of every class, and a record keeps only what was said of the label that came.
+
     Args:
         records: runs on the same labels in the same order. One that diverged gives nothing to the labels after that.
             Where their inputs differ, the mixture is given the union of them, and a warning says so.
-        switching: None, the rate α in (0, 1), or "1/t", which needs no guess of how long the sequence is.
+        switching: None, the rate α in (0, 1), "1/t", which needs no guess of how long the sequence is, or "grid", which
+            needs none of how often the best run changes.
         weights: the weights before the first label, positive, of sum 1. Default: all alike.
         keep_every: keep the posterior weights after each so many labels.
         same_inputs: refuse records whose inputs differ.
@@ -110,13 +116,14 @@ def mixture(
     for run in going:
         require_comparable(run, going[0])
     members = [run.nats for run in runs]
-    first = _first_weights(weights, len(runs))
+    first = first_weights(weights, len(runs), "records", "weights")
     length = max(map(len, members))
-    rates = _rates(switching, length)
+    if switching is not None:
+        require_rate(switching, "switching", f"None, {WORDS}")
     if keep_every is not None:
         require_count("keep_every", keep_every)
     kept_after = np.arange(keep_every or length + 1, length + 1, keep_every or 1)
-    nats, last, kept = mix(members, first, rates if len(runs) > 1 else None, kept_after)
+    nats, last, kept = mix_switching(members, first, switching, kept_after)
     return Mixture(
         nats=nats,
         weights=last,
@@ -126,6 +133,29 @@ def mixture(
         conditioned_on=widest(*(run.conditioned_on for run in runs)),
         num_inputs=len({run.data.get("inputs") for run in runs}),
     )
+
+
+def mix_switching(
+    members: Sequence[Floats], weights: Floats, switching: float | str | None, kept_after: NDArray[np.int64]
+) -> tuple[Floats, Floats, Floats]:
+    """What `mix` gives for a rate as people say it; "grid" mixes the mixtures of its rates.
+
+    Example:
+        >>> one, other = np.log([2.0, 2.0]), np.log([4.0, 4.0])
+        >>> np.exp(-mix_switching([one, other], np.array([0.5, 0.5]), "1/t", np.array([], int))[0])
+        array([0.375, 0.375])
+    """
+    if switching is None or len(members) == 1:
+        return mix(members, weights, None, kept_after)
+    length = max(map(len, members))
+    if switching != GRID:
+        rates = 1.0 / np.arange(1, length + 1) if switching == FALLING else np.full(length, float(switching))
+        return mix(members, weights, rates, kept_after)
+    found = [mix(members, weights, np.full(length, rate), kept_after) for rate in RATES]
+    nats, last, kept = mix([each for each, _, _ in found], np.full(len(RATES), 1 / len(RATES)), None, kept_after)
+    of_runs = np.array([each for _, each, _ in found])
+    kept_of_runs = np.array([each for _, _, each in found])
+    return nats, last @ of_runs, np.einsum("kr,rkn->kn", kept, kept_of_runs)
 
 
 def mix(
@@ -217,28 +247,3 @@ def _fixed_share(blocks: Iterator[Floats], weights: Floats, rates: Floats) -> It
         position += len(block)
         with np.errstate(divide="ignore"):
             yield best[:, 0] - np.log(sums), posterior
-
-
-def _rates(switching: float | str | None, length: int) -> Floats | None:
-    """How probable a change of runs is before each label."""
-    if switching is None:
-        return None
-    if isinstance(switching, str):
-        if switching != "1/t":
-            raise PreqError(f"switching must be None, a rate between 0 and 1, or '1/t', got '{switching}'")
-        return 1.0 / np.arange(1, length + 1)
-    require_number("switching", switching, at_least=SMALLEST_RATE, below=1)
-    return np.full(length, float(switching))
-
-
-def _first_weights(weights: ArrayLike | None, num_records: int) -> Floats:
-    if weights is None:
-        return np.full(num_records, 1.0 / num_records)
-    given = np.asarray(weights, np.float64)
-    if given.shape != (num_records,):
-        raise PreqError(f"weights must be one number for each of {num_records} records, got the shape {given.shape}")
-    if not (np.isfinite(given).all() and (given > 0).all()):
-        raise PreqError(f"weights must be positive, got {given.min()}; leave out records that shall not count")
-    if abs(given.sum() - 1.0) > 1e-9:
-        raise PreqError(f"weights must sum to 1, got {given.sum():g}; divide them by their sum")
-    return given

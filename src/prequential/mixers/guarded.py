@@ -1,16 +1,20 @@
 """Logistic mixing with a bound: inside a Bayesian mixture with its own experts. No torch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from prequential.mixers.bayes import BayesMixing
-from prequential.mixers.logistic import PureLogistic
+from prequential.mixers.logistic import FLOOR, LEAST_FLOOR, MOST_RATE, LogisticMixing, PureLogistic
 from prequential.mixers.mixing import Floats, Mixing, State
+from prequential.mixers.switching import GRID, SwitchingMixing
 from prequential.settings import check_settings, setting
+
+LEARNING_RATES = (0.005, 0.05, 0.5)
+"""Where labels come shuffled the first is nearly the best, where they come as a stream the others are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +27,9 @@ class Logistic:
 
         minᵢ Lᵢ + ln(n + 1)    nats.
 
+    Which learning rate is good depends on the data. So there are three, 0.005, 0.05 and 0.5, with weights of their own,
+    and `Switching(rate="grid")` among what they give stands for logistic mixing in that mixture.
+
     Example:
         >>> mixing = Logistic().begin(num_experts=2, num_classes=2)
         >>> np.exp(mixing.row(np.log([[0.8, 0.2], [0.8, 0.2]])))
@@ -32,69 +39,86 @@ class Logistic:
     name: ClassVar[str] = "logistic"
     about: ClassVar[str] = "log-probabilities weighted, by online gradient"
 
-    learning_rate: float = setting(0.02, above=0, flag="mixing_rate")
-    """The learning rate of the weights."""
+    learning_rate: float | None = setting(None, above=0, at_most=MOST_RATE, flag="mixing_rate", hint="0.005, 0.05, 0.5")
+    """The learning rate of the weights. Default: three, with switching among them."""
     by_previous_label: bool = False
-    """A set of weights for each label that the previous one may be."""
-    floor: float = setting(-20.0, below=0, flag="mixing_floor")
+    """Beside the one set of weights have a set for each label that the previous one may be, and switch among both."""
+    floor: float = setting(FLOOR, at_least=LEAST_FLOOR, below=0, flag="mixing_floor")
     """Log-probabilities below are weighted as if they were this."""
 
     def __post_init__(self) -> None:
         check_settings(self)
 
-    @property
-    def pure(self) -> PureLogistic:
-        """The mixer without its guard."""
-        return PureLogistic(
-            learning_rate=self.learning_rate, by_previous_label=self.by_previous_label, floor=self.floor
-        )
-
     def begin(self, num_experts: int, num_classes: int) -> "GuardedMixing":
         """A code that has seen no label yet."""
-        return GuardedMixing(num_experts, num_classes, self.pure.begin(num_experts, num_classes))
+        rates = LEARNING_RATES if self.learning_rate is None else (self.learning_rate,)
+        kinds = [
+            PureLogistic(floor=self.floor, by_previous_label=by_previous_label)
+            for by_previous_label in (False, True)[: 1 + self.by_previous_label]
+        ]
+        pools = [LogisticMixing(num_experts, num_classes, kind, rates) for kind in kinds]
+        return GuardedMixing(num_experts, num_classes, pools)
 
 
 class GuardedMixing(Mixing):
-    """The Bayesian mixture of a mixing and its experts, which share its weight as it trusts them."""
+    """The Bayesian mixture of the experts and of what switching makes of pools of them."""
 
-    def __init__(self, num_experts: int, num_classes: int, inner: Mixing) -> None:
+    def __init__(self, num_experts: int, num_classes: int, pools: Sequence[LogisticMixing]) -> None:
         super().__init__(num_experts, num_classes)
-        self.inner = inner
+        self.pools = pools
+        self.choice = SwitchingMixing(sum(len(pool.rates) for pool in pools), num_classes, GRID)
         self.guard = BayesMixing(num_experts + 1, num_classes)
+        self._parts: dict[str, Mixing] = {f"pool{number}": pool for number, pool in enumerate(pools)}
+        self._parts |= {"choice": self.choice, "guard": self.guard}
 
     @property
     def weights(self) -> Floats:
-        """What the guard gives each expert, and the expert's part of what it gives the mixing of them."""
-        inner, *others = self.guard.weights
-        weights: Floats = inner * self.inner.weights + np.array(others)
+        """What the guard gives each expert, and the expert's part of what it gives the pools."""
+        pooled, *others = self.guard.weights
+        trusts = np.concatenate([pool.trusts for pool in self.pools])
+        weights: Floats = pooled * (self.choice.weights[:, None] * trusts).sum(axis=0) + np.array(others)
         return weights
 
-    def _with_inner(self, experts: Floats) -> Floats:
-        return np.concatenate([self.inner.mixed(experts)[None], experts])
+    def _pooled(self, experts: Floats) -> tuple[Floats, Floats]:
+        """What each pool says at each rate, and for the guard: what is chosen among these, then the experts."""
+        pooled = np.concatenate([pool.rows(experts) for pool in self.pools])
+        return pooled, np.concatenate([self.choice.mixed(pooled)[None], experts])
 
     def mixed(self, experts: Floats) -> Floats:
-        """ln of the guard's mean of the inner mixture and the experts."""
-        return self.guard.mixed(self._with_inner(experts))
+        """ln of the guard's mean of what is pooled and of the experts."""
+        return self.guard.mixed(self._pooled(experts)[1])
 
     def learn(self, experts: Floats, label: int) -> None:
-        """Both learn."""
-        self.guard.learn(self._with_inner(experts), label)
-        self.inner.learn(experts, label)
+        """All learn."""
+        pooled, guarded = self._pooled(experts)
+        self.guard.learn(guarded, label)
+        self.choice.learn(pooled, label)
+        for pool in self.pools:
+            pool.learn(experts, label)
+        for part in self._parts.values():
+            part.position += 1
 
     def leave_out(self, expert: int) -> None:
-        """By both."""
+        """By the guard and by the pools."""
         super().leave_out(expert)
-        self.inner.leave_out(expert)
         self.guard.leave_out(expert + 1)
+        for pool in self.pools:
+            pool.leave_out(expert)
 
     def state(self) -> State:
-        """The state of both."""
-        parts = {"inner": self.inner.state(), "guard": self.guard.state()}
+        """The state of all parts."""
+        parts = {of: part.state() for of, part in self._parts.items()}
         return super().state() | {f"{of}.{key}": value for of, part in parts.items() for key, value in part.items()}
 
     def restore(self, state: Mapping[str, ArrayLike]) -> None:
-        """Of both."""
+        """Of all parts."""
         super().restore(state)
-        for name, part in (("inner", self.inner), ("guard", self.guard)):
-            start = f"{name}."
-            part.restore({key[len(start) :]: value for key, value in state.items() if key.startswith(start)})
+        for of, part in self._parts.items():
+            part.restore(
+                {key.removeprefix(f"{of}."): value for key, value in state.items() if key.startswith(f"{of}.")}
+            )
+            part.alive = part.alive if part is self.choice else self._alive_of(part)
+
+    def _alive_of(self, part: Mixing) -> NDArray[np.bool_]:
+        """Parts do not look at what is finite; who is left out is told to them."""
+        return np.append(True, self.alive) if part is self.guard else self.alive.copy()

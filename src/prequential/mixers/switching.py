@@ -32,13 +32,12 @@ def switching_rate(rate: str = FALLING) -> float | str:
         return rate
 
 
-def require_rate(rate: Any) -> None:
+def require_rate(rate: Any, name: str = "rate", words: str = WORDS) -> None:
     """Refuse what is no rate of switching."""
-    if rate in (FALLING, GRID) and isinstance(rate, str):
-        return
-    if isinstance(rate, str):
-        raise PreqError(f"rate must be {WORDS}, got '{rate}'")
-    require_number("rate", rate, at_least=SMALLEST_RATE, below=1)
+    if not isinstance(rate, str):
+        require_number(name, rate, at_least=SMALLEST_RATE, below=1)
+    elif rate not in (FALLING, GRID):
+        raise PreqError(f"{name} must be {words}, got '{rate}'")
 
 
 def rates_before(rate: float | str, label: int) -> Floats:
