@@ -47,9 +47,7 @@ class AveragedLearner(Learner):
         self.tensors_of_models = self.raw_tensors, *self._emas
         self.beta = torch.full((len(self.averages),), functional.INITIAL_BETA, dtype=torch.float64, device=self.device)
         self._betas = list(self.beta.unbind())  # each is moved as that of a learner alone would be, to the last bit
-        self.beta_optimizer = make_optimizer(
-            self.recipe, self._betas, rate_factor=calibration_rate_factor, decay=False
-        )
+        self.beta_optimizer = make_optimizer(self.recipe, self._betas, rate_factor=calibration_rate_factor, decay=False)
 
     def finite(self) -> list[bool]:
         """For each average, whether it is made of finite numbers."""

@@ -13,10 +13,8 @@ from prequential.experts.code import MixedCode
 from prequential.experts.learner import Member, MixedLearner
 from prequential.experts.settings import Expert, Experts
 from prequential.learn.execution import Execution
-from prequential.learn.learner import Learner
 from prequential.learn.recipe import SHARED
 from prequential.methods.joint import Joint, number_of
-from prequential.mixers import Mixer
 from prequential.models import name_of
 from prequential.plan import Plan
 from prequential.stack.engines import Engines

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from prequential.data.optional import Read
 from prequential.errors import PreqError, PreqWarning
-from prequential.events import Event, Indices, Predict, Train
+from prequential.events import Event, Indices, Train
 from prequential.experts.code import MixedCode
 from prequential.experts.prediction import MixedPrediction
 from prequential.files import digest_of

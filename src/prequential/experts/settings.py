@@ -194,7 +194,9 @@ class Experts:
 def experts_from_facts(model: Mapping[str, Any], models: Sequence[str | ModelFactory]) -> Experts:
     """The experts of which a record or bitstream tells, with these models in place of their names."""
     if not 0 < len(model["experts"]) <= MOST_EXPERTS:
-        raise PreqError(f"a file tells of {len(model['experts'])} experts; there are at least 1 and at most {MOST_EXPERTS}")
+        raise PreqError(
+            f"a file tells of {len(model['experts'])} experts; there are at least 1 and at most {MOST_EXPERTS}"
+        )
     made = [
         Expert(
             factory,

@@ -16,32 +16,36 @@ TOLERANCES = {"fp32": 1e-3, "bf16": 0.05}
 """Of the largest output: how far a prediction may be from the one before, where the arithmetic may differ."""
 
 
+def networks_of(learner: Learning) -> list[BaseLearner]:
+    """The learners that can be asked: itself, or those it consists of. None that is not one of ours: nobody knows what
+    asking it would change."""
+    return [each for each in getattr(learner, "members", [learner]) if isinstance(each, BaseLearner)]
+
+
 @torch.no_grad()
-def prediction_of_few(learner: Learning) -> Tensor | None:
-    """What the network gives for a few examples; where there are members, they come first. None of a learner that is
-    not one of ours: nobody knows what asking it would change."""
-    if not isinstance(learner, BaseLearner):
-        return None
+def prediction_of_few(learner: BaseLearner) -> Tensor:
+    """What the network gives for a few examples; where there are members, they come first."""
     positions = np.arange(min(FEW, len(learner.data)))
     return learner.logits(learner.inputs.clean(positions)).cpu()
 
 
 def require_repeated(
-    before: Tensor, learner: Learning, members: Sequence[int], *, exactly: bool, place: object
+    before: Tensor, learner: BaseLearner, members: Sequence[int] | None, *, exactly: bool, place: object
 ) -> None:
     """Refuse to go on with a model that makes something else of the same weights and inputs than it did before.
 
     Args:
         before: what `prediction_of_few` was then.
         learner: restored to the state it had then.
-        members: those that count; what has diverged may overflow elsewhere.
+        members: those that count (None: all); what has diverged may overflow elsewhere.
         exactly: whether the arithmetic here is that of then.
         place: where the run is, for the refusal.
     """
     now = prediction_of_few(learner)
-    assert now is not None
     if before.shape == now.shape:
-        one, other = (each if each.dim() == 2 else each[list(members)] for each in (before.double(), now.double()))
+        one, other = before.double(), now.double()
+        if one.dim() == 3 and members is not None:
+            one, other = one[list(members)], other[list(members)]
         is_exact = exactly and (learner.device.type == "cpu" or learner.deterministic)
         allowed = 0.0 if is_exact else TOLERANCES[learner.precision]
         scale = one.nan_to_num(0, 0, 0).abs().amax((-2, -1), keepdim=True)

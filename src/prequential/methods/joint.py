@@ -43,6 +43,11 @@ class ForExperts(OwnEvent):
         """Events of its method that it stands for."""
         return max(len(self.indices), 1)
 
+    @property
+    def num_trained(self) -> int:
+        """Examples that it trains on."""
+        return self.indices.size if self.kind == "Train" else 0
+
     def execute(self, learner: Any, labels: Any, number: int) -> None:
         """Hand it to the experts that follow the method."""
         if not hasattr(learner, "execute_for"):

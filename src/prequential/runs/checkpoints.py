@@ -19,10 +19,11 @@ from prequential.errors import PreqWarning
 from prequential.files import digest_of, read_array, write_atomically, writing
 from prequential.formats import CHECKPOINT, SAFETENSORS
 from prequential.learn.learning import Learning
-from prequential.learn.repeated import prediction_of_few, require_repeated
+from prequential.learn.repeated import networks_of, prediction_of_few, require_repeated
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.plain import MOST_BYTES, parsed, require_shape
 from prequential.runs.leftovers import NAME, clear_checkpoints
+from prequential.runs.of_experts import columns_of
 from prequential.runs.recorder import Recorder
 
 KEPT = 2
@@ -85,6 +86,7 @@ class Checkpoint:
             self.numbers = [names.index(name) for name in meta["members"] if name in names]
             self.facts = [in_names_of_now(facts, file_format) for facts in meta["facts"]]
             self.evaluate: bool | None = meta["evaluate"]
+            self._columns = columns_of(self.facts[0]["model"]) if self.facts else {}
             self._counters, self._contents, self.threads = meta["counters"], meta["contents"], int(meta["threads"])
 
     def require_arrays(self, paths: Sequence[Path | None]) -> None:
@@ -92,7 +94,8 @@ class Checkpoint:
         with reading():
             for path, contents in zip(paths, self._contents, strict=True):
                 for name, (length, digest) in contents.items():
-                    if path and digest_of(read_array(path / f"{name}.npy", length).tobytes()) != digest:
+                    columns = self._columns.get(name)
+                    if path and digest_of(read_array(path / f"{name}.npy", length, 0, columns).tobytes()) != digest:
                         raise DamagedError(f"{name}.npy does not fit it")
 
     def take(self, learner: Learning) -> None:
@@ -109,10 +112,11 @@ class Checkpoint:
         """Put learner and recorder back to where they were; refuse a model that is no longer what it was."""
         self.learner.restore(self._state)
         recorder.go_back_to(self._counters)
-        members, is_same = list(recorder.going), self.is_same_machine
-        for remembered in self._remembered:
-            require_repeated(remembered, self.learner, members, exactly=is_same, place=self._place)
-        if not self._remembered and prediction_of_few(self.learner) is not None:
+        networks, is_same = networks_of(self.learner), self.is_same_machine
+        for remembered, network in zip(self._remembered, networks, strict=False):
+            members = list(recorder.going) if network is self.learner else None
+            require_repeated(remembered, network, members, exactly=is_same, place=self._place)
+        if len(self._remembered) < len(networks):
             note = f"the checkpoint in {self._place} is of an earlier version, which remembered no prediction"
             warnings.warn(f"{note}; a model that has changed since is not noticed", PreqWarning, stacklevel=5)
 
@@ -147,8 +151,8 @@ class Checkpoints:
         with writing(self.folder):
             self.folder.mkdir(exist_ok=True)
         meta = meta | {"format": FORMATS[-1], "threads": torch.get_num_threads()}
-        state, remembered = learner.tensors(), prediction_of_few(learner)
-        state |= {} if remembered is None else {REMEMBERED: [remembered]}
+        state, remembered = learner.tensors(), [prediction_of_few(network) for network in networks_of(learner)]
+        state |= {REMEMBERED: remembered} if remembered else {}
         tensors = {f"{n}.{i}": t.contiguous().cpu() for n, values in state.items() for i, t in enumerate(values)}
         content = save(tensors, {"prequential": json.dumps(meta, allow_nan=False)})
         write_atomically(self.folder / f"{num_events:014d}-{digest_of(content)}.safetensors", content)

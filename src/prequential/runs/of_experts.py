@@ -33,3 +33,9 @@ def num_kept(length: int, position: int) -> int:
 def expert_names(model: Mapping[str, Any]) -> tuple[str, ...]:
     """The experts of the run whose record tells this of its model; none of a run that has one model."""
     return tuple(model.get("expert_names") or ())
+
+
+def columns_of(model: Mapping[str, Any]) -> dict[str, int | None]:
+    """The arrays of experts that the record of such a model has, and how many columns each has (None: numbers)."""
+    number = len(expert_names(model))
+    return {EXPERT_NATS: number, WEIGHTS[0]: None, WEIGHTS[1]: number} if number else {}

@@ -5,6 +5,7 @@ its fingerprint in `record.json`. No torch.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from prequential.notebook import record_html, spread, to_arrow, to_pandas
 from prequential.plain import ForeignError, MisfitError, read_bytes, require_shape, sealed, unsealed
 from prequential.runs.costs import LabelCosts
 from prequential.runs.facts import Facts
+from prequential.runs.of_experts import EXPERT_ARRAYS, EXPERT_NATS, WEIGHTS, columns_of, expert_names, num_kept
 from prequential.terminal import printable
 
 FORMAT = FORMATS[-1]
@@ -28,7 +30,7 @@ RECORD_FILE = "record.json"
 PER_POSITION = ("nats", "uncalibrated_nats", "labels", "predicted", "confidence")
 PER_PREDICTION = ("temperature_positions", "temperatures")
 ARRAYS = (*PER_POSITION, *PER_PREDICTION)
-KINDS = dict.fromkeys(("nats", "uncalibrated_nats", "confidence", "temperatures"), "f")
+KINDS = dict.fromkeys(("nats", "uncalibrated_nats", "confidence", "temperatures", EXPERT_NATS, WEIGHTS[1]), "f")
 """The arrays that hold no whole numbers."""
 OVER = ("finished", "diverged", "pruned")
 """The statuses of a run that does not go on."""
@@ -64,7 +66,20 @@ class Record(Facts, LabelCosts):
     flops: dict[str, float] | None
     """`code`, and apart from it `heldout`: closing stage and evaluation. None where torch cannot count."""
     seconds: float
+    expert_nats: NDArray[np.float64] | None = None
+    """Of a mixed run what each expert alone would have been charged, a column for each of `expert_names`."""
+    expert_weights_after: NDArray[np.int64] | None = None
+    """The numbers of labels after which weights were kept …"""
+    expert_weights: NDArray[np.float32] | None = None
+    """… and how much each expert was trusted then, a row for each."""
+    left_out: dict[str, int] | None = None
+    """Experts whose prediction was not finite, and the label from which on they were left out."""
     path: Path | None = field(default=None, compare=False)
+
+    @property
+    def expert_names(self) -> tuple[str, ...]:
+        """Whose predictions were mixed; nobody's where there was one model."""
+        return expert_names(self.model)
 
     @property
     def title(self) -> str:
@@ -134,16 +149,17 @@ class Record(Facts, LabelCosts):
 
     def facts(self) -> dict[str, Any]:
         """Everything but the arrays, as plain values."""
-        return {name: value for name, value in super().facts().items() if name not in (*ARRAYS, "path")}
+        return {name: value for name, value in super().facts().items() if name not in (*ARRAYS, *EXPERT_ARRAYS, "path")}
 
     def save(self, directory: str | Path) -> "Record":
         """Write the record into a directory that holds no run yet; gives the record with its path."""
         path = Path(directory)
         require_no_run(path)
         path.mkdir(parents=True, exist_ok=True)
-        for name in ARRAYS:
+        names = arrays_of(self.model)
+        for name in names:
             write_array(path / f"{name}.npy", getattr(self, name))
-        contents = {name: (len(values := getattr(self, name)), digest_of(bytes_of(values))) for name in ARRAYS}
+        contents = {name: (len(values := getattr(self, name)), digest_of(bytes_of(values))) for name in names}
         write_facts(path, self.facts(), contents)
         return replace(self, path=path)
 
@@ -151,6 +167,11 @@ class Record(Facts, LabelCosts):
 def finite_or_none(value: float | None) -> float | None:
     """What JSON can hold of a number."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def arrays_of(model: Mapping[str, Any]) -> dict[str, int | None]:
+    """The arrays that the record of such a model has, and how many columns each has (None: numbers)."""
+    return dict.fromkeys(ARRAYS) | columns_of(model)
 
 
 def write_facts(path: Path, facts: dict[str, Any], arrays: dict[str, tuple[int, str]]) -> None:
@@ -206,8 +227,9 @@ def load(directory: str | Path) -> Record:
     """
     path = Path(directory)
     content = read_facts(path)
-    arrays: dict[str, Any] = {name: read_verified(path, name, content["arrays"][name]) for name in ARRAYS}
-    plain = [f for f in fields(Record) if f.name not in (*ARRAYS, "path")]
+    described, columns = content["arrays"], arrays_of(content["model"])
+    arrays: dict[str, Any] = {name: read_verified(path, name, described[name], columns[name]) for name in columns}
+    plain = [f for f in fields(Record) if f.name not in (*ARRAYS, *EXPERT_ARRAYS, "path")]
     if missing := [f.name for f in plain if f.name not in content and f.default is MISSING]:
         raise PreqError(f"{path / RECORD_FILE} is damaged: {', '.join(missing)} missing")
     return Record(**{f.name: content[f.name] for f in plain if f.name in content}, **arrays, path=path)
@@ -215,7 +237,7 @@ def load(directory: str | Path) -> Record:
 
 def _require_lengths(file: Path, content: dict[str, Any]) -> None:
     """Refuse arrays that cannot belong together."""
-    if missing := [name for name in ARRAYS if name not in content["arrays"]]:
+    if missing := [name for name in arrays_of(content["model"]) if name not in content["arrays"]]:
         raise PreqError(f"{file} is damaged: it says nothing of {missing[0]}")
     lengths = {name: content["arrays"][name]["length"] for name in ARRAYS}
     coded, predictions = lengths["nats"], lengths["temperatures"]
@@ -223,13 +245,17 @@ def _require_lengths(file: Path, content: dict[str, Any]) -> None:
     per_position, per_prediction = ({lengths[name] for name in names} for names in (PER_POSITION, PER_PREDICTION))
     if per_position != {whole} or per_prediction != {predictions} or not predictions <= coded <= content["length"]:
         raise PreqError(f"{file} is damaged: its arrays have {lengths}, of {content['length']:,} labels")
+    if expert_names(content["model"]):
+        wanted = (coded, *[num_kept(content["length"], coded)] * 2)
+        if (found := tuple(content["arrays"][name]["length"] for name in EXPERT_ARRAYS)) != wanted:
+            raise PreqError(f"{file} is damaged: the arrays of its experts have {found} rows, not {wanted}")
 
 
-def read_verified(path: Path, name: str, described: dict[str, Any]) -> NDArray[Any]:
+def read_verified(path: Path, name: str, described: dict[str, Any], columns: int | None = None) -> NDArray[Any]:
     """An array of the run in a directory, if it is the one that `record.json` describes."""
-    values = read_array(path / f"{name}.npy", described["length"])
+    values = read_array(path / f"{name}.npy", described["length"], columns=columns)
     if digest_of(bytes_of(values)) != described["digest"] or values.dtype.kind not in KINDS.get(name, "iu"):
         raise PreqError(f"{path / f'{name}.npy'} is damaged: its content does not fit {RECORD_FILE}")
-    if name == "nats" and np.isnan(values).any():
+    if name in ("nats", EXPERT_NATS) and np.isnan(values).any():
         raise PreqError(f"{path / f'{name}.npy'} is damaged: it holds what is no number")
     return values

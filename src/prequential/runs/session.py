@@ -1,6 +1,5 @@
 """Everything a run needs, of one member or of many, built and checked before any work is done."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -8,33 +7,30 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-import torch
 
-from prequential.conditioning import widest
 from prequential.data.augment import require_fits
 from prequential.data.optional import capabilities
 from prequential.data.scale import scale_of
 from prequential.data.sequence import DataSequence
-from prequential.data.told import told_of
 from prequential.errors import PreqError, whole_seed
 from prequential.events import Train
+from prequential.experts.build import build
+from prequential.experts.learner import MixedLearner
+from prequential.experts.settings import AnyModel, Experts
 from prequential.learn.environment import environment, find_device, find_num_threads, num_threads, repeatable
 from prequential.learn.estimate import flops_of
 from prequential.learn.execution import Execution
-from prequential.learn.graph import GraphLearner
-from prequential.learn.learner import Learner
 from prequential.learn.learning import Learning
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
-from prequential.learn.shapes import Shapes
-from prequential.methods import METHODS, Method, ReplayStreams
-from prequential.models import ModelFactory, conditioning_of, name_of
+from prequential.methods import Method, ReplayStreams
+from prequential.methods.joint import ForExperts
 from prequential.plan import Plan
+from prequential.runs.beginning import facts_of
 from prequential.runs.facts import Facts
 from prequential.runs.record import OVER
 from prequential.runs.recorder import Recorder
-from prequential.scaling import Scale
-from prequential.settings import settings_of
+from prequential.stack.engines import Engines
 from prequential.stack.learner import StackedLearner
 
 LearnerFactory = Callable[..., Learning]
