@@ -38,7 +38,7 @@ def build(experts: Experts, data: DataSequence, plan: Plan, device: torch.device
     members: list[Member] = []
     for group in _groups(experts.each, is_stacked=device.type in STACKED_ON and execution.engine != "eager"):
         chosen = [experts.each[number] for number in group]
-        follows = number_of(chosen[0].method, methods)
+        follows = number_of(chosen[0].known.method, methods)
         members += _members(chosen, [columns[number] for number in group], follows, engines[follows], data)
     return MixedLearner(members, code, experts.names)
 
@@ -57,17 +57,17 @@ def _members(
     experts: Sequence[Expert], columns: Sequence[Sequence[int]], follows: int, engines: Engines, data: DataSequence
 ) -> list[Member]:
     """A stack of all of them if they can be one, else one by one."""
-    first, recipes = experts[0], [expert.recipe for expert in experts]
-    seeds, width = [expert.seed for expert in experts], first.width
+    known = [expert.known for expert in experts]
     if len(experts) > 1:
         with suppress(PreqError):  # of models that cannot be stacked
-            learner = engines.stack(first.model, recipes, seeds, width)
+            recipes, seeds = [each.recipe for each in known], [each.seed for each in known]
+            learner = engines.stack(experts[0].model, recipes, seeds, known[0].width)
             return [Member(learner, [column for own in columns for column in own], follows, len(experts))]
     made = []
-    for expert, own in zip(experts, columns, strict=True):
+    for expert, (_, recipe, width, seed), own in zip(experts, known, columns, strict=True):
         if expert.averages:
-            settings = engines.settings | {"seed": expert.seed, "width": expert.width, "averages": expert.averages}
-            made.append(Member(AveragedLearner(expert.model, data, expert.recipe, **settings), own, follows))
+            settings = engines.settings | {"seed": seed, "width": width, "averages": expert.averages}
+            made.append(Member(AveragedLearner(expert.model, data, recipe, **settings), own, follows))
         else:
-            made.append(Member(engines.one(expert.model, expert.recipe, expert.seed, expert.width), own, follows))
+            made.append(Member(engines.one(expert.model, recipe, seed, width), own, follows))
     return made

@@ -113,7 +113,7 @@ def make_session(
             raise PreqError("experts have learners of their own; run them one by one, and leave learner= out")
         make_model = make_model.completed(method, chosen[0], width, seeds[0])
         for expert in make_model.each:
-            _require_fitting(data, expert.method, [expert.recipe])
+            _require_fitting(data, expert.known.method, [expert.known.recipe])
         method = make_model.method
     scale = scale_of(data)
     plan = Plan(method, len(data), whole_seed("plan_seed", plan_seed), heldout=evaluate and data.heldout is not None)
