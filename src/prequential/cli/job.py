@@ -18,7 +18,8 @@ class ModelFlags:
     """The model."""
 
     model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
-    """A model (see preq models), or your own as package.module:factory or file.py:factory."""
+    """A model (see preq models), your own as package.module:factory or file.py:factory, or a classifier that is no
+    network as sklearn:ensemble.HistGradientBoostingClassifier or river:forest.ARFClassifier."""
     width: float | None = setting(None, hint="1.0")
     """Scale the model's layers."""
     seed: int = 0
@@ -68,7 +69,7 @@ class JobFlags(DataFlags, ModelFlags, SettingFlags, MachineFlags):
     def job(self) -> dict[str, Any]:
         """What `run` and `encode` take besides model and data, checked as far as that needs no data."""
         method, recipe = self.chosen(
-            find_preset(self.preset, data_name(self.data, self.data_dir, self.array), self.model)
+            find_preset(self.preset, data_name(self.data, self.data_dir, self.array), self.model), self.model
         )
         same = {name: getattr(self, name) for name in ("seed", "plan_seed", "device", "execution")}
         width = 1.0 if self.width is None else self.width

@@ -17,6 +17,7 @@ from prequential.cli.streams import is_heard
 from prequential.errors import PreqError, require_count
 from prequential.events import Calibrate, Event, Predict, Train
 from prequential.learn.recipe import Recipe
+from prequential.libraries import prefix_of
 from prequential.plan import Plan
 from prequential.presets import find_preset
 from prequential.settings import setting
@@ -76,7 +77,7 @@ def main_plan(flags: PlanFlags) -> None:
     preset = find_preset(flags.preset, data_name(flags.data or "", flags.data_dir, flags.array), flags.model or "")
     data = None if flags.data is None else flags.load(flags.data, flags.length)
     length = flags.length if flags.length is not None else 60_000 if data is None else len(data)
-    method, recipe = flags.chosen(preset)
+    method, recipe = flags.chosen(preset, flags.model or "")
     plan = Plan(method, length, flags.plan_seed, heldout=closing)
     plan.check()
     counts = plan.counts()
@@ -100,7 +101,9 @@ def main_plan(flags: PlanFlags) -> None:
         f"  train      {counts.trains:>10,} events {counts.trained_examples:>14,} examples"
         f"  ({counts.trained_examples / plan.length:.1f} per label)",
     )
-    if cost:
+    if cost and cost["seconds"] is None:
+        tell(f"  cost       cannot be counted: {flags.model} is no network")
+    elif cost:
         flops = "–" if cost["flops"] is None else f"{cost['flops']:.3g}"
         took = f"{cost['seconds']:.1f} s" if cost["seconds"] < 60 else duration(cost["seconds"])
         apart = f" (+ {cost['heldout_flops']:.2g} for held-out data)" if cost["heldout_flops"] else ""
@@ -129,6 +132,8 @@ def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) 
     assert flags.model is not None
     how = (plan.seed, flags.width, flags.device, replace(flags.execution, compiled=False))
     session = make_session(flags.model, data, plan.method, [recipe], [0], *how)
+    if prefix_of(flags.model) is not None:
+        return {"flops": None, "heldout_flops": None, "seconds": None, "device": flags.device}
     with num_threads(find_num_threads(flags.num_threads, session.learner)):
         found = estimate(plan, session.learner)
     flops: dict[str, Any] = found.flops or {"code": None, "heldout": 0.0}

@@ -8,14 +8,16 @@ import torch
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
+from prequential.estimators import learner_kind
+from prequential.estimators.fitting import require_meaningful, require_trainable
 from prequential.experts.averages import AveragedLearner
 from prequential.experts.code import MixedCode
 from prequential.experts.learner import Member, MixedLearner
 from prequential.experts.settings import Expert, Experts
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import SHARED
+from prequential.methods import Online
 from prequential.methods.joint import Joint, number_of
-from prequential.models import name_of
 from prequential.plan import Plan
 from prequential.stack.engines import Engines
 
@@ -48,8 +50,14 @@ def _groups(experts: Sequence[Expert], *, is_stacked: bool) -> list[list[int]]:
     groups: dict[object, list[int]] = {}
     for number, expert in enumerate(experts):
         shared = tuple(str(getattr(expert.recipe, name)) for name in SHARED)
-        same = name_of(expert.model), expert.width, str(expert.method), shared
-        groups.setdefault(same if is_stacked and not expert.averages else number, []).append(number)
+        same = (
+            expert.model if isinstance(expert.model, str) else id(expert.model),
+            expert.width,
+            str(expert.method),
+            shared,
+        )
+        is_alone = bool(expert.averages) or learner_kind(expert.model) is not None or not is_stacked
+        groups.setdefault(number if is_alone else same, []).append(number)
     return list(groups.values())
 
 
@@ -64,7 +72,13 @@ def _members(
             learner = engines.stack(experts[0].model, recipes, seeds, known[0].width)
             return [Member(learner, [column for own in columns for column in own], follows, len(experts))]
     made = []
-    for expert, (_, recipe, width, seed), own in zip(experts, known, columns, strict=True):
+    for expert, (method, recipe, width, seed), own in zip(experts, known, columns, strict=True):
+        if (kind := learner_kind(expert.model)) is not None:
+            # whatever is trained around it, it learns from the labels as they are revealed
+            require_meaningful(str(expert.model), Online(), [recipe], width, "cpu", None, stacked=False)
+            made.append(Member(kind(str(expert.model), data, seed=seed), own, follows))
+            continue
+        require_trainable(expert.model, method)
         if expert.averages:
             settings = engines.settings | {"seed": seed, "width": width, "averages": expert.averages}
             made.append(Member(AveragedLearner(expert.model, data, recipe, **settings), own, follows))

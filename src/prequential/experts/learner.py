@@ -58,6 +58,9 @@ class MixedLearner:
         self.precision, self.deterministic = first.precision, all(each.deterministic for each in self.members)
         self.engine = "eager" if all(each.engine == "eager" for each in networks) else "graph"
         self.inputs = MixedInputs(first.inputs, members)
+        self.libraries = {
+            name: is_at for each in self.members for name, is_at in getattr(each, "libraries", {}).items()
+        }
         self._left_out: dict[int, int] = {}
 
     @property
@@ -123,7 +126,7 @@ class MixedLearner:
 
     def observe(self, start: int, stop: int, labels: Tensor) -> None:
         for each in self.members:
-            each.observe(start, stop, labels)
+            each.observe(start, stop, labels.to(each.device))
 
     def reinit(self, event: int) -> None:
         for each in self.members:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from prequential.errors import PreqError, require_count, require_flag, require_number, whole_seed
 from prequential.experts.codes import SimpleCodes
 from prequential.learn.recipe import Recipe
+from prequential.libraries import prefix_of
 from prequential.methods import Method
 from prequential.methods.joint import Joint, method_settings
 from prequential.methods.rebuild import find_method, method_from_settings
@@ -62,6 +63,8 @@ class Expert:
         for step_size in self.averages:
             require_number("averages", step_size, above=0, at_most=1)
         object.__setattr__(self, "averages", tuple(map(float, self.averages)))
+        if prefix_of(self.model) is not None and self.averages:
+            raise PreqError(f"'{name_of(self.model)}' is no network: it has no weights to average; leave averages out")
         if len(set(self.averages)) < len(self.averages):
             raise PreqError(f"averages must differ from each other, got {self.averages}; leave out what is twice")
 
@@ -183,14 +186,14 @@ class Experts:
         """
         made, seen = [], Counter[tuple[str, float]]()
         for expert in self.each:
-            own_width = width if expert.width is None else expert.width
+            own_width = width if expert.width is None and prefix_of(expert.model) is None else expert.width or 1.0
             same = name_of(expert.model), float(own_width)
             found = derive(seed, "expert", seen[same]) if seen[same] else seed
             seen[same] += 1
             filled = replace(
                 expert,
                 method=expert.method or method,
-                recipe=expert.recipe or recipe,
+                recipe=expert.recipe or (recipe if prefix_of(expert.model) is None else Recipe()),
                 width=own_width,
                 seed=found if expert.seed is None else expert.seed,
             )
