@@ -210,3 +210,13 @@ def test_flops_are_those_of_all_experts() -> None:
     assert together is not None
     assert together == {part: sum(flops[part] for flops in alone if flops is not None) for part in together}
     assert torch.get_num_threads() == 1
+
+
+def test_experts_are_swept(tmp_path: Path) -> None:
+    data, space = blobs(48).without_heldout(), {"learning_rate": pq.LogUniform(1e-3, 1e-2)}
+    experts = pq.Experts.of_seeds(small, 2, mixer="bayes")
+    pq.sweep(experts, data, METHOD, space=space, seed=0, trials=2, out=tmp_path / "sweep")
+    records = [pq.load(path) for path in sorted((tmp_path / "sweep" / "trials").iterdir())]
+    assert [len(record.expert_names) for record in records] == [2, 2]
+    with pytest.raises(PreqError, match="experts have learners of their own"):
+        pq.sweep(experts, data, METHOD, space=space, seed=0, trials=2, out=tmp_path / "other", stack=2)
