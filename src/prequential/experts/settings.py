@@ -139,8 +139,10 @@ class Experts:
         """So many times the same model, each with a seed of its own.
 
         Args:
-            model, mixer, simple_codes: as of `Experts`.
+            model: a model's name or a factory.
             number: of experts.
+            mixer: as of `Experts`.
+            simple_codes: as of `Experts`.
             settings: those of each `Expert`.
 
         Example:
