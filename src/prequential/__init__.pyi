@@ -16,6 +16,7 @@ from prequential.events import (
     ShrinkPerturb as ShrinkPerturb,
     Train as Train,
 )
+from prequential.experts.settings import Expert as Expert, Experts as Experts
 from prequential.learn.execution import Execution as Execution
 from prequential.learn.recipe import Recipe as Recipe
 from prequential.measure import mixture as mixture, pareto_front as pareto_front, regret as regret

@@ -24,7 +24,7 @@ SPARE_FILES = 512
 HEADER_SIZE = 128
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00v\x00\{'descr': '(?P<dtype>[<|][fiu][1248])', 'fortran_order': False, "
-    rb"'shape': \((?P<length>\d{1,15}),\), \} *\n"
+    rb"'shape': \((?P<length>\d{1,15}),(?: (?P<columns>\d{1,6}))?\), \} *\n"
 )
 
 
@@ -150,8 +150,8 @@ def allow_open_files(number: int) -> None:
 class ArrayMemory:
     """The same, in memory."""
 
-    def __init__(self, dtype: np.dtype[Any], length: int) -> None:
-        self._values = np.empty(length, dtype)
+    def __init__(self, dtype: np.dtype[Any], length: int, row_shape: tuple[int, ...] = ()) -> None:
+        self._values = np.empty((length, *row_shape), dtype)
 
     def write(self, start: int, values: NDArray[Any]) -> None:
         self._values[start : start + len(values)] = values
@@ -177,14 +177,15 @@ def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def write_array(path: Path, values: NDArray[Any]) -> None:
-    """Write a one-dimensional array as .npy; when this returns, it is durable."""
-    with contextlib.closing(ArrayFile(path, values.dtype, len(values), create=True)) as file:
+    """Write an array of numbers, or of rows of them, as .npy; when this returns, it is durable."""
+    with contextlib.closing(ArrayFile(path, values.dtype, len(values), values.shape[1:], create=True)) as file:
         file.write(0, values)
         file.sync()
 
 
-def read_array(path: Path, end: int, begin: int = 0) -> NDArray[Any]:
-    """The values up to `end`, from `begin` on, of a one-dimensional .npy file, also while it is being written.
+def read_array(path: Path, end: int, begin: int = 0, columns: int | None = None) -> NDArray[Any]:
+    """The values up to `end`, from `begin` on, of an .npy file, also while it is being written: numbers, or rows of so
+    many `columns`.
 
     Its header is matched, never evaluated.
 
@@ -193,12 +194,15 @@ def read_array(path: Path, end: int, begin: int = 0) -> NDArray[Any]:
     """
     with reading(path), path.open("rb") as file:
         found = _HEADER.fullmatch(file.read(HEADER_SIZE))
-        if found is None or not 0 <= begin <= end <= int(found["length"]):
-            raise PreqError(f"{path} is damaged: it is no array of at least {end} numbers")
-        dtype = np.dtype(found["dtype"].decode())
-        if os.fstat(file.fileno()).st_size < HEADER_SIZE + end * dtype.itemsize:
+        told = None if found is None or found["columns"] is None else int(found["columns"])
+        if found is None or told != columns or not 0 <= begin <= end <= int(found["length"]):
+            each = "" if columns is None else f" rows of {columns}"
+            raise PreqError(f"{path} is damaged: it is no array of at least {end}{each} numbers")
+        dtype, width = np.dtype(found["dtype"].decode()), 1 if columns is None else columns
+        if os.fstat(file.fileno()).st_size < HEADER_SIZE + end * width * dtype.itemsize:
             raise PreqError(f"{path} is truncated: it has no room for {end} numbers")
-        return np.fromfile(file, dtype, end - begin, offset=begin * dtype.itemsize)
+        values = np.fromfile(file, dtype, (end - begin) * width, offset=begin * width * dtype.itemsize)
+        return values if columns is None else values.reshape(-1, columns)
 
 
 def _reserve(descriptor: int, size: int) -> None:

@@ -22,7 +22,14 @@ DATA = {
     **NAMES,
     "rows?": (None, COUNT),
 }
-MODEL = {"name": str, "width": Real(0), "num_parameters?": COUNT, "fingerprint?": str}
+EXPERT = {
+    **{"model": str, "width": Real(0), "seed": SEED, "method": NAMED, "recipe": {"*": SETTING}, "averages": [Real(0)]},
+    **{"num_parameters": COUNT, "fingerprint": str},
+}
+MODEL = {
+    **{"name": str, "width": Real(0), "num_parameters?": COUNT, "fingerprint?": str},
+    **{"experts?": [EXPERT], "mixer?": NAMED, "simple_codes?": bool, "expert_names?": [str]},
+}
 IDENTITY: dict[str, Any] = {
     **{"method": NAMED, "recipe": {"*": SETTING}, "model": MODEL, "data": DATA | {"labels": str}, "seeds": SEEDS},
     **{"length": SOME, "num_classes": range(1 << 32), "target?": (None, dict), "scale?": SCALE},
@@ -37,7 +44,7 @@ RECORD = IDENTITY | {
     **{"prequential": bool, "status": STATUSES, "heldout": FIGURES, "seconds": Real(0)},
     **{"flops": (None, {"code": Real(0), "heldout": Real(0)}), "arrays": {"*": {"length": COUNT, "digest": str}}},
     **{"conditioned_on?": str, "source?": SOURCE},
-    **{"name?": (None, str), "method_title?": (None, str)},
+    **{"name?": (None, str), "method_title?": (None, str), "left_out?": (None, {"*": COUNT})},
 }
 """`record.json` of a run."""
 PROGRESS = {

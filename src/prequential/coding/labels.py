@@ -53,6 +53,9 @@ class Labels(ABC):
         on_device: all labels, those that are known so far; None where they are read from the data when they are needed.
     """
 
+    knows_all = False
+    """Whether a predictor that mixes (it `can_wait`) need not be walked through: it is told all labels afterwards."""
+
     def __init__(self, data: DataSequence, on_device: Tensor | None) -> None:
         self._data, self._on_device = data, on_device
         self.length, self.frontier = len(data), 0
@@ -61,7 +64,7 @@ class Labels(ABC):
         """The labels of a span, given who predicts them."""
         self.frontier = require_next(start, stop, self.frontier, self.length, "the plan")
         rows = predictor.rows()
-        if rows is not None:
+        if rows is not None or (self.knows_all and getattr(predictor, "can_wait", False)):
             return self._cross(start, stop, rows)
         crossed = []
         for position in range(start, stop):
@@ -70,7 +73,7 @@ class Labels(ABC):
         return torch.cat(crossed)
 
     @abstractmethod
-    def _cross(self, start: int, stop: int, rows: Tensor) -> Tensor:
+    def _cross(self, start: int, stop: int, rows: Tensor | None) -> Tensor:
         """The labels of a span, given the log-probabilities of each."""
 
     def of(self, indices: Indices) -> Tensor:
@@ -87,13 +90,15 @@ class Scorer(Labels):
     On a CPU they are read from the data when they are needed, so that memory does not grow with it.
     """
 
+    knows_all = True
+
     def __init__(self, data: DataSequence, device: torch.device) -> None:
         self._target = capabilities(data).target
         super().__init__(data, None)
         if device.type != "cpu":
             self._on_device = self._known(0, len(data)).to(device)
 
-    def _cross(self, start: int, stop: int, rows: Tensor) -> Tensor:
+    def _cross(self, start: int, stop: int, rows: Tensor | None) -> Tensor:
         return self._known(start, stop) if self._on_device is None else self._on_device[start:stop]
 
     def _known(self, start: int, stop: int) -> Tensor:
@@ -108,12 +113,15 @@ class Scorer(Labels):
 class Encoder(Scorer):
     """Knows the labels and writes them as bits."""
 
+    knows_all = False
+
     def __init__(self, data: DataSequence, device: torch.device) -> None:
         super().__init__(data, device)
         self.coder = RangeEncoder()
 
-    def _cross(self, start: int, stop: int, rows: Tensor) -> Tensor:
+    def _cross(self, start: int, stop: int, rows: Tensor | None) -> Tensor:
         labels = super()._cross(start, stop, rows)
+        assert rows is not None
         if bool(rows.isfinite().any(dim=1).all()):  # a diverged prediction has no code
             self.coder.write(labels.cpu().numpy(), rows.exp().cpu().numpy())
         return labels
@@ -131,7 +139,8 @@ class Decoder(Labels):
         super().__init__(data, self._labels)
         self._coder, self._checks = RangeDecoder(payload), checks
 
-    def _cross(self, start: int, stop: int, rows: Tensor) -> Tensor:
+    def _cross(self, start: int, stop: int, rows: Tensor | None) -> Tensor:
+        assert rows is not None
         if not bool(rows.isfinite().any(dim=1).all()):
             raise PreqError("the prediction is not finite here, as it was when encoding")
         self._labels[start:stop] = torch.from_numpy(self._coder.read(rows.exp().cpu().numpy())).to(self._labels)

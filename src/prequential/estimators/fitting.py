@@ -17,7 +17,8 @@ def default_method(make_model: object) -> Method:
         >>> default_method("lenet").name, default_method("river:forest.ARFClassifier").name
         ('mi-rs', 'online')
     """
-    return ReplayStreams() if prefix_of(make_model) is None else Online()
+    experts = [expert.model for expert in getattr(make_model, "each", ())]
+    return Online() if all(prefix_of(model) is not None for model in experts or [make_model]) else ReplayStreams()
 
 
 def require_trainable(make_model: str | ModelFactory, method: Method) -> None:

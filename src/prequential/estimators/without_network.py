@@ -118,11 +118,19 @@ class WithoutNetwork(ABC):
         loss, errors = 0.0, 0
         for start in range(0, len(heldout), EVALUATION_SIZE):
             positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
-            rows = self.smoothing.rows(self.said(self.rows_of(positions, heldout)), len(positions))
+            rows = self._heldout_rows(positions)
             labels = heldout.labels(positions).numpy()
             loss -= float(np.log(rows[np.arange(len(rows)), labels]).sum())
             errors += int((rows.argmax(1) != labels).sum())
         return [{"loss": loss / len(heldout), "error_rate": errors / len(heldout)}]
+
+    def _heldout_rows(self, positions: Indices) -> Rows:
+        return self.smoothing.rows(self.said(self.rows_of(positions, self.data.heldout)), len(positions))
+
+    def predict_heldout(self, positions: Indices) -> Prediction:
+        """What is said of these held-out examples."""
+        rows = torch.from_numpy(np.log(self._heldout_rows(positions)))
+        return Prediction(rows, rows, torch.ones((), dtype=torch.float64))
 
     def finite(self) -> list[bool]:
         """It has no weights."""

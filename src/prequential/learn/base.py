@@ -14,7 +14,6 @@ from torch.nn.parameter import is_lazy
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence, to_network_input
 from prequential.events import Indices
-from prequential.files import digest_of
 from prequential.learn import classes, functional  # noqa: F401  # the first registers what computes with classes
 from prequential.learn.inputs import Inputs
 from prequential.learn.kinds import tensors_of
@@ -59,8 +58,8 @@ class BaseLearner(ABC):
     """What the temperature is made of; of many models, a vector along them."""
     optimizer: Any
     beta_optimizer: Any
-    tensors_of_models: tuple[Tensors, Tensors]
-    """The raw ones, which are trained, and the averaged ones, which predict."""
+    tensors_of_models: tuple[Tensors, ...]
+    """The raw ones, which are trained, and averaged ones, which predict."""
     fallback: str | None = None
     """What it was asked to do and could not, and why."""
     generators: Sequence[torch.Generator] = ()
@@ -151,7 +150,11 @@ class BaseLearner(ABC):
     def _predict_at(self, positions: Indices) -> tuple[Prediction, Callable[[Tensor], None]]:
         """What is said of these positions, and how to calibrate on it when the labels are known."""
         logits = self.logits(self.inputs.clean(positions))
-        return self.kind.prediction(logits, self.beta), partial(self.calibrate_on, logits)
+        return self.predicted(logits), partial(self.calibrate_on, logits)
+
+    def predicted(self, logits: Tensor) -> Prediction:
+        """What these logits say at the temperatures of now."""
+        return self.kind.prediction(logits, self.beta)
 
     def predict_uniformly(self, start: int, stop: int) -> Prediction:
         """As one who knows nothing."""
@@ -178,12 +181,17 @@ class BaseLearner(ABC):
         loss, errors = (torch.zeros(1, dtype=kind, device=self.device) for kind in (torch.float64, torch.int64))
         for start in range(0, len(heldout), EVALUATION_SIZE):
             positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
-            logits = self.logits(self.inputs.prepared(heldout.inputs(positions)))
-            measured = self.kind.prediction(logits, self.beta).measured(heldout.labels(positions).to(self.device))
+            measured = self.predict_heldout(positions).measured(heldout.labels(positions).to(self.device))
             nats, _, wanted, predicted, _ = measured.unbind(1)
             loss, errors = loss + nats.sum(1), errors + (predicted != wanted).sum(1)
         both = zip(loss.tolist(), errors.tolist(), strict=True)
         return [{"loss": nats / len(heldout), "error_rate": wrong / len(heldout)} for nats, wrong in both]
+
+    @torch.no_grad()
+    def predict_heldout(self, positions: Indices) -> Prediction:
+        """What is said of these held-out examples."""
+        assert self.data.heldout is not None
+        return self.predicted(self.logits(self.inputs.prepared(self.data.heldout.inputs(positions))))
 
     @torch.no_grad()
     def reinit(self, event: int) -> None:
@@ -200,9 +208,9 @@ class BaseLearner(ABC):
     def shrink_perturb(self, shrink: float, perturb: float, event: int) -> None:
         """θ ← shrink·θ + perturb·fresh; temperatures and batch statistics stay, everything else starts anew."""
         beside = (*self.tensors_of_models, self._fresh_tensors(event))
-        for raw, averaged, new in zip(*(tensors.parameters for tensors in beside), strict=True):
+        for raw, *averaged, new in zip(*(tensors.parameters for tensors in beside), strict=True):
             raw.mul_(shrink).add_(new, alpha=perturb)
-            averaged.copy_(raw)
+            torch._foreach_copy_(averaged, [raw] * len(averaged))
         self._restart()
 
     def _restart(self) -> None:
@@ -213,8 +221,8 @@ class BaseLearner(ABC):
     def tensors(self) -> dict[str, list[Tensor]]:
         """Everything the next event depends on, as it is: for one who writes it down at once, since a GPU may have no
         room for copies."""
-        raw, averaged = self.tensors_of_models
-        tensors = {"raw": raw.all, "averaged": averaged.all, "beta": [self.beta]}
+        raw, *averages = self.tensors_of_models
+        tensors = {"raw": raw.all, "averaged": [t for each in averages for t in each.all], "beta": [self.beta]}
         for owner, optimizer in (("weights", self.optimizer), ("beta", self.beta_optimizer)):
             for name, values in optimizer.state.items():
                 tensors[f"{owner} {name}"] = values if isinstance(values, list) else [values]
@@ -240,10 +248,3 @@ class BaseLearner(ABC):
     def close(self) -> None:
         """Let go of what only speed needed."""
         self._forget()
-
-
-def fingerprint_of(model: nn.Module) -> str:
-    """Of a model as it stands: its layers as printed, its parameters and buffers."""
-    tensors = (*model.parameters(), *model.buffers())
-    content = b"".join(tensor.detach().cpu().contiguous().numpy().tobytes() for tensor in tensors)
-    return digest_of(repr(model).encode() + content)

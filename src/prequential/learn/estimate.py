@@ -5,8 +5,9 @@ import copy
 import math
 import time
 import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -69,16 +70,17 @@ def estimate(plan: Plan, learner: Learning) -> Estimate:
 
 
 def most_flops(
-    make_model: str | ModelFactory, data: DataSequence, plan: Plan, recipe: Recipe, width: float
+    make_model: str | ModelFactory, data: DataSequence, plan: Plan, recipe: Recipe, width: float, predictions: int = 1
 ) -> Expected:
-    """What the codelength of a plan costs at most, before a network has memory or an event is made."""
+    """What the codelength of a plan costs at most, before a network has memory or an event is made. It may predict
+    several times, from several averages."""
     work, cost = plan.most_work(), None
     with torch.device("meta"), contextlib.suppress(PreqError):  # not every model of a user's own can be built there
         model = build(make_model, data.input_shape, capabilities(data).target.output_size, width=width)
         cost = cost_per_example(model, torch.empty((2, *data.input_shape)))
     if work is None or cost is None:
         return Expected(work, None)
-    return Expected(work, cost.seen_by(recipe).of_examples(work.evaluated, work.trained))
+    return Expected(work, cost.seen_by(recipe, predictions).of_examples(work.evaluated, work.trained))
 
 
 def require_flops(expected: Expected, most: float | None) -> None:
@@ -93,10 +95,40 @@ def flops_of(plan: Plan, learner: Learning, num_events: int | None = None) -> di
 
     What the codelength needs is `code`; a closing stage and the evaluation are `heldout`.
     """
+    if hasattr(learner, "shares"):
+        return _sum_of(learner.shares(plan, num_events))
+    return _flops_of(Share(plan, learner, num_events))
+
+
+class Share(NamedTuple):
+    """What one of several learners does of a plan."""
+
+    plan: Plan
+    learner: Learning
+    num_events: int | None
+    copies: int = 1
+    """Networks that do so."""
+    predictions: float = 1
+    """Of each network: as many averages of it predict."""
+
+
+def _sum_of(shares: Iterable[Share]) -> dict[str, float] | None:
+    """FLOPs of all of them; None if those of one cannot be counted."""
+    found = [(share.copies, _flops_of(share)) for share in shares]
+    total = {"code": 0.0, "heldout": 0.0}
+    for copies, flops in found:
+        if flops is None:
+            return None
+        total = {part: total[part] + copies * flops[part] for part in total}
+    return total
+
+
+def _flops_of(share: Share) -> dict[str, float] | None:
+    plan, learner, num_events, _, predictions = share
     cost = cost_per_example(learner.model, learner.inputs.clean(np.zeros(2, np.int64)))
     if cost is None:
         return None
-    cost = cost.seen_by(learner.inputs.recipe)
+    cost = cost.seen_by(learner.inputs.recipe, predictions)
     done, code = plan.counts(num_events), plan.without_heldout().counts(num_events)
     evaluation = cost.forward * _num_evaluated(learner, done)
     return {"code": cost.of(code), "heldout": cost.of(done - code) + evaluation}
@@ -144,9 +176,10 @@ class ExampleCost:
         """FLOPs of so many that are only looked at, and so many that are trained on."""
         return self.forward * evaluated + self.train * trained
 
-    def seen_by(self, recipe: Recipe) -> "ExampleCost":
-        """The cost where predictions average over flips and views of an example."""
-        return replace(self, forward=recipe.average_views * (2 if recipe.average_flips else 1) * self.forward)
+    def seen_by(self, recipe: Recipe, predictions: float = 1) -> "ExampleCost":
+        """The cost where predictions average over flips and views of an example, and there are so many of them."""
+        views = recipe.average_views * (2 if recipe.average_flips else 1)
+        return replace(self, forward=predictions * views * self.forward)
 
 
 def cost_per_example(model: nn.Module, inputs: Tensor) -> ExampleCost | None:

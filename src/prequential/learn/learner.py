@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from prequential.events import Indices
 from prequential.learn import functional
-from prequential.learn.base import BaseLearner, fingerprint_of
+from prequential.learn.base import BaseLearner
 from prequential.learn.optimizers import make_optimizer
+from prequential.learn.probe import fingerprint_of
 from prequential.learn.randomness import generators, seeded
 from prequential.learn.recipe import Recipe
 
@@ -86,14 +87,19 @@ class Learner(BaseLearner):
         loss_gradient = self.kind.loss_gradient(logits.detach(), labels, self.recipe.label_smoothing)
         gradients = torch.autograd.grad(logits, self.parameters, loss_gradient, materialize_grads=True)
         self.num_steps += 1
-        recipe, raw, ema = self.recipe, self.raw_tensors, self.ema_tensors
-        step_size = functional.ema_step_size(recipe.ema_step_size, self.num_steps, warmup=recipe.ema_warmup)
+        recipe = self.recipe
         rate = functional.learning_rate(recipe.learning_rate, self.num_steps, full_steps=recipe.full_rate_steps)
         with torch.no_grad():
             self.optimizer.step(list(gradients), rate)
-            torch._foreach_lerp_(ema.averaged, raw.averaged, step_size)
-            if raw.others:
-                torch._foreach_copy_(ema.others, raw.others)
+            self._average(recipe.ema_step_size, self.ema_tensors)
+
+    def _average(self, step_size: float, ema: EmaTensors) -> None:
+        """One step of an average towards the raw weights."""
+        raw, warmup = self.raw_tensors, self.recipe.ema_warmup
+        step_size = functional.ema_step_size(step_size, self.num_steps, warmup=warmup)
+        torch._foreach_lerp_(ema.averaged, raw.averaged, step_size)
+        if raw.others:
+            torch._foreach_copy_(ema.others, raw.others)
 
     def _fresh_tensors(self, event: int) -> EmaTensors:
         return EmaTensors(self._fresh_model(event, self.recipe, self.seed), self.recipe)

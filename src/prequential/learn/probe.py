@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from prequential.errors import PreqError, PreqWarning
+from prequential.files import digest_of
 from prequential.learn.randomness import FOREIGN, noting_draws, seeded
 from prequential.targets import Classes, Target
 
@@ -107,3 +108,10 @@ def _hint_at_softmax(logits: Tensor, target: Target, name: str) -> None:
 def first_line(error: Exception, most: int | None = 200) -> str:
     """What an error says, in one line of at most so many characters."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:most]
+
+
+def fingerprint_of(model: nn.Module) -> str:
+    """Of a model as it stands: its layers as printed, its parameters and buffers."""
+    tensors = (*model.parameters(), *model.buffers())
+    content = b"".join(tensor.detach().cpu().contiguous().numpy().tobytes() for tensor in tensors)
+    return digest_of(repr(model).encode() + content)

@@ -21,22 +21,23 @@ _FRESH = WeakKeyDictionary[BaseLearner, Tensor]()
 """What `training_of_few` found, as long as the learner is there."""
 
 
+def networks_of(learner: Learning) -> list[BaseLearner]:
+    """The learners that can be asked: itself, or those it consists of. None that is not one of ours: nobody knows what
+    asking it would change."""
+    return [each for each in getattr(learner, "members", [learner]) if isinstance(each, BaseLearner)]
+
+
 @torch.no_grad()
-def prediction_of_few(learner: Learning) -> Tensor | None:
-    """What the network gives for a few examples; where there are members, they come first. None of a learner that is
-    not one of ours: nobody knows what asking it would change."""
-    if not isinstance(learner, BaseLearner):
-        return None
+def prediction_of_few(learner: BaseLearner) -> Tensor:
+    """What the network gives for a few examples; where there are members, they come first."""
     positions = np.arange(min(FEW, len(learner.data)))
     return learner.logits(learner.inputs.clean(positions)).cpu()
 
 
 @torch.no_grad()
-def training_of_few(learner: Learning) -> Tensor | None:
+def training_of_few(learner: BaseLearner) -> Tensor:
     """What a fresh network (of many members the first) gives for a few examples in train mode, where a `forward` may do
-    something else. It depends on code and seed alone, so it is made once for each learner; None as above."""
-    if not isinstance(learner, BaseLearner):
-        return None
+    something else. It depends on code and seed alone, so it is made once for each learner."""
     if learner not in _FRESH:
         inputs = learner.inputs.clean(np.arange(FEW) % len(learner.data))
         fresh = learner._fresh_model(-1, learner.recipe, learner.seed)
@@ -46,7 +47,7 @@ def training_of_few(learner: Learning) -> Tensor | None:
 
 
 def require_repeated(
-    before: Tensor, now: Tensor | None, learner: Learning, members: Sequence[int], *, exactly: bool, place: object
+    before: Tensor, now: Tensor, learner: BaseLearner, members: Sequence[int] | None, *, exactly: bool, place: object
 ) -> None:
     """Refuse to go on with a model that makes something else of the same weights and inputs than it did before.
 
@@ -54,12 +55,14 @@ def require_repeated(
         before: what `prediction_of_few` or `training_of_few` was then.
         now: what it is of the learner now.
         learner: restored to the state it had then.
-        members: those that count; what has diverged may overflow elsewhere.
+        members: those that count (None: all); what has diverged may overflow elsewhere.
         exactly: whether the arithmetic here is that of then.
         place: where the run is, for the refusal.
     """
-    if now is not None and before.shape == now.shape:
-        one, other = (each if each.dim() == 2 else each[list(members)] for each in (before.double(), now.double()))
+    if before.shape == now.shape:
+        one, other = before.double(), now.double()
+        if one.dim() == 3 and members is not None:
+            one, other = one[list(members)], other[list(members)]
         is_exact = exactly and (learner.device.type == "cpu" or learner.deterministic)
         allowed = 0.0 if is_exact else TOLERANCES[learner.precision]
         scale = one.nan_to_num(0, 0, 0).abs().amax((-2, -1), keepdim=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from prequential.mixers.kept import EXPERT_ARRAYS
 from prequential.runs.facts import without_told
 from prequential.runs.record import ARRAYS, PER_POSITION, PER_PREDICTION, Record, load
 from prequential.scaling import INTENSITY
@@ -98,13 +99,21 @@ def decided(record: Record) -> dict[str, dict[str, Any]]:
     # 255 is what records of before do not say
     scaled = {} if record.scale in (None, INTENSITY) else {"scale of uint8 inputs": record.scale}
     return {
-        "model": {name: value for name, value in record.model.items() if name != "fingerprint"},
+        "model": _model(record.model),
         "method": record.method | ({"title": record.title} if record.method_title else {}),
         "recipe": record.recipe,
         "seeds": {name: value for name, value in record.seeds.items() if name != "seed"},
         "predictions": {"conditioned_on": record.conditioned_on} | scaled,
         "computed": {name: record.environment.get(name) for name in ("engine", "precision")},
     }
+
+
+def _model(model: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a model without what the seed decides."""
+    told = {name: value for name, value in model.items() if name != "fingerprint"}
+    if "experts" in told:
+        told["experts"] = [_model(expert | {"seed": None}) for expert in told["experts"]]
+    return told
 
 
 def codelength_of(record: Record) -> float:
@@ -114,18 +123,20 @@ def codelength_of(record: Record) -> float:
 
 def cut(record: Record, length: int) -> Record:
     """The record of the first labels; what belongs to the whole run is not known of them."""
-    arrays = {name: getattr(record, name)[:length] for name in PER_POSITION}
+    arrays: dict[str, Any] = {name: getattr(record, name)[:length] for name in PER_POSITION}
     kept = int(np.searchsorted(record.temperature_positions, length))
     arrays |= {name: getattr(record, name)[:kept] for name in PER_PREDICTION}
-    return replace(record, **arrays, heldout=None, flops=None)
+    return replace(record, **arrays | record.experts_until(length), heldout=None, flops=None)
 
 
 def outline(record: Record) -> Record:
     """The same facts and lengths, in no memory."""
     empty: dict[str, Any] = {name: np.broadcast_to(np.nan, len(getattr(record, name))) for name in ARRAYS}
-    return replace(record, **empty)
+    return replace(record, **empty | dict.fromkeys(EXPERT_ARRAYS))
 
 
 def slim(record: Record) -> Record:
     """What comparisons show of a record, so that many fit into memory."""
-    return replace(record, uncalibrated_nats=np.zeros(0, np.float32), confidence=np.zeros(0, np.float32))
+    return replace(
+        record, uncalibrated_nats=np.zeros(0, np.float32), confidence=np.zeros(0, np.float32), expert_nats=None
+    )

@@ -18,8 +18,10 @@ from torch import Tensor
 from prequential.errors import PreqWarning
 from prequential.files import digest_of, read_array, write_atomically, writing
 from prequential.formats import CHECKPOINT, SAFETENSORS
+from prequential.learn.base import BaseLearner
 from prequential.learn.learning import Learning
-from prequential.learn.repeated import prediction_of_few, require_repeated, training_of_few
+from prequential.learn.repeated import networks_of, prediction_of_few, require_repeated, training_of_few
+from prequential.mixers.kept import columns_of
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.plain import MOST_BYTES, parsed, require_shape
 from prequential.runs.leftovers import NAME, clear_checkpoints
@@ -74,7 +76,7 @@ class Checkpoint:
             for key in sorted(tensors, key=lambda key: (key.rpartition(".")[0], int(key.rpartition(".")[2]))):
                 self._state.setdefault(key.rpartition(".")[0], []).append(tensors[key])
             self._place = file.parent.parent
-            self._remembered = {name: self._state.pop(name)[0] for name in REMEMBERED if name in self._state}
+            self._remembered = {name: self._state.pop(name) for name in REMEMBERED if name in self._state}
         file_format = meta.get("format", 1)  # those of format 1 do not say so
         require_format(file_format, file)
         with reading():
@@ -86,6 +88,7 @@ class Checkpoint:
             self.numbers = [names.index(name) for name in meta["members"] if name in names]
             self.facts = [in_names_of_now(facts, file_format) for facts in meta["facts"]]
             self.evaluate: bool | None = meta["evaluate"]
+            self._columns = columns_of(self.facts[0]["model"]) if self.facts else {}
             self._counters, self._contents, self.threads = meta["counters"], meta["contents"], int(meta["threads"])
 
     def require_arrays(self, paths: Sequence[Path | None]) -> None:
@@ -93,7 +96,8 @@ class Checkpoint:
         with reading():
             for path, contents in zip(paths, self._contents, strict=True):
                 for name, (length, digest) in contents.items():
-                    if path and digest_of(read_array(path / f"{name}.npy", length).tobytes()) != digest:
+                    columns = self._columns.get(name)
+                    if path and digest_of(read_array(path / f"{name}.npy", length, 0, columns).tobytes()) != digest:
                         raise DamagedError(f"{name}.npy does not fit it")
 
     def take(self, learner: Learning) -> None:
@@ -110,18 +114,19 @@ class Checkpoint:
         """Put learner and recorder back to where they were; refuse a model that is no longer what it was."""
         self.learner.restore(self._state)
         recorder.go_back_to(self._counters)
-        members, is_same = list(recorder.going), self.is_same_machine
-        now = _outputs(self.learner)
-        for name, before in self._remembered.items():
-            require_repeated(before, now[name], self.learner, members, exactly=is_same, place=self._place)
-        if PREDICTED not in self._remembered and now[PREDICTED] is not None:
+        networks, is_same = networks_of(self.learner), self.is_same_machine
+        members = list(recorder.going) if len(recorder.members) > 1 else None
+        for name, outputs in _outputs(networks).items():
+            for before, now, network in zip(self._remembered.get(name, ()), outputs, networks, strict=False):
+                require_repeated(before, now, network, members, exactly=is_same, place=self._place)
+        if len(self._remembered.get(PREDICTED, ())) < len(networks):
             note = f"the checkpoint in {self._place} is of an earlier version, which remembered no prediction"
             warnings.warn(f"{note}; a model that has changed since is not noticed", PreqWarning, stacklevel=5)
 
 
-def _outputs(learner: Learning) -> dict[str, Tensor | None]:
-    """What a learner's network gives for a few examples, in both modes."""
-    return {PREDICTED: prediction_of_few(learner), TRAINED: training_of_few(learner)}
+def _outputs(networks: Sequence[BaseLearner]) -> State:
+    """What each network gives for a few examples, in both modes."""
+    return {PREDICTED: [*map(prediction_of_few, networks)], TRAINED: [*map(training_of_few, networks)]}
 
 
 def _of_one_member(meta: dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +159,7 @@ class Checkpoints:
         with writing(self.folder):
             self.folder.mkdir(exist_ok=True)
         meta = meta | {"format": FORMATS[-1], "threads": torch.get_num_threads()}
-        state = learner.tensors() | {name: [found] for name, found in _outputs(learner).items() if found is not None}
+        state = learner.tensors() | {name: found for name, found in _outputs(networks_of(learner)).items() if found}
         tensors = {f"{n}.{i}": t.contiguous().cpu() for n, values in state.items() for i, t in enumerate(values)}
         content = save(tensors, {"prequential": json.dumps(meta, allow_nan=False)})
         write_atomically(self.folder / f"{num_events:014d}-{digest_of(content)}.safetensors", content)

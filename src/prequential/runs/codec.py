@@ -13,13 +13,14 @@ from prequential.coding.range_coder import MOST_CLASSES
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, PreqWarning
+from prequential.experts.settings import AnyModel
 from prequential.files import digest_of
 from prequential.learn.environment import arithmetic, require_threads, unlike
 from prequential.learn.estimate import require_flops
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
-from prequential.models import ModelFactory
+from prequential.mixers.kept import expert_names
 from prequential.runs.loop import execute
 from prequential.runs.progress import Listener
 from prequential.runs.recorder import Recorder
@@ -28,7 +29,7 @@ from prequential.runs.terms import execution_of, same_bits, terms_of
 
 
 def encode(
-    make_model: str | ModelFactory,
+    make_model: AnyModel,
     data: DataSequence,
     method: Method | None = None,
     recipe: Recipe | None = None,
@@ -104,7 +105,8 @@ def _header(session: Session) -> dict[str, Any]:
 
 
 def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener]) -> Recorder:
-    recorder, heard = Recorder(session.plan, capabilities(session.learner.data).target), [list(listeners)]
+    target, num_experts = capabilities(session.learner.data).target, len(expert_names(session.facts[0].model))
+    recorder, heard = Recorder(session.plan, target, num_experts=num_experts), [list(listeners)]
     execute(session.plan, session.learner, labels, recorder, lambda: recorder.report((), heard))
     recorder.report((), heard)
     return recorder
@@ -113,7 +115,7 @@ def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Liste
 def decode(
     content: bytes,
     data: DataSequence,
-    make_model: str | ModelFactory | None = None,
+    make_model: AnyModel | None = None,
     *,
     method: str | type[Method] | None = None,
     device: str | None = None,

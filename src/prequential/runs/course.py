@@ -12,11 +12,12 @@ from prequential.errors import PreqError, require_number
 from prequential.files import allow_open_files
 from prequential.learn.environment import require_threads
 from prequential.lock import DirectoryLock
+from prequential.mixers.kept import expert_names
 from prequential.runs.directory import RunDirectory
 from prequential.runs.live import ProgressFile
 from prequential.runs.loop import execute
 from prequential.runs.progress import Listener, Pruned, tell_of
-from prequential.runs.record import ARRAYS, OVER, Record, require_no_run, require_writable
+from prequential.runs.record import OVER, Record, arrays_of, require_no_run, require_writable
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import Session
 from prequential.runs.signals import StopRequest
@@ -106,9 +107,10 @@ class _Going:
         paths = {} if directory is None else {number: directory.paths[number] for number in missing}
         files: dict[int, list[Listener]] = {number: [ProgressFile(path)] for number, path in paths.items()}
         self._of_each = [[*course.of_each[n], *files.get(n, [])] if n in missing else [] for n in self._numbers]
-        allow_open_files(len(ARRAYS) * len(paths))
+        allow_open_files(len(arrays_of(session.facts[0].model)) * len(paths))
         target, kept = capabilities(session.learner.data).target, [paths.get(n) for n in self._numbers]
-        self._recorder = Recorder(session.plan, target, kept, create=checkpoint is None)
+        num_experts = len(expert_names(session.facts[0].model))
+        self._recorder = Recorder(session.plan, target, kept, create=checkpoint is None, num_experts=num_experts)
 
     def run(self) -> dict[int, Record]:
         """Execute the rest of the plan, and keep the records where there is a directory; gives them by member."""

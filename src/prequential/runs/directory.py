@@ -18,7 +18,16 @@ from prequential.runs.checkpoints import Checkpoint, Checkpoints, DamagedError
 from prequential.runs.facts import IDENTITY, differences, note_versions
 from prequential.runs.leftovers import CHECKPOINTS
 from prequential.runs.measured import Contents
-from prequential.runs.record import ARRAYS, OVER, RECORD_FILE, Record, read_facts, require_no_run, write_facts
+from prequential.runs.record import (
+    ARRAYS,
+    OVER,
+    RECORD_FILE,
+    Record,
+    arrays_of,
+    read_facts,
+    require_no_run,
+    write_facts,
+)
 from prequential.runs.record import load as load_record
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import Session
@@ -134,7 +143,7 @@ class RunDirectory:
             with writing(self.place):
                 self.place.mkdir(exist_ok=True)
         for number in numbers:
-            self._note(number, 0.0, dict.fromkeys(ARRAYS, (0, digest_of(b""))))
+            self._note(number, 0.0, dict.fromkeys(arrays_of(self._facts[number].model), (0, digest_of(b""))))
 
     def _note(self, number: int, seconds: float, contents: Contents) -> None:
         """Write the record of a run that goes on: what is in its arrays so far."""

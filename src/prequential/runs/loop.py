@@ -7,6 +7,7 @@ import numpy as np
 from prequential.coding.labels import Labels
 from prequential.data.optional import capabilities
 from prequential.events import Calibrate, Evaluate, OwnEvent, Predict, Reinit, ShrinkPerturb, Train, unknown_event
+from prequential.experts.learner import MixedLearner
 from prequential.learn.learning import Learning
 from prequential.plan import Plan, blocks
 from prequential.runs.recorder import Recorder
@@ -38,6 +39,8 @@ def execute(
                 found = labels.reveal(start, end, prediction)
                 recorder.add(start, prediction, found)
                 learner.observe(start, end, found)
+                if isinstance(learner, MixedLearner):
+                    learner.tell_left_out()
             case Calibrate(indices):
                 learner.calibrate(indices, labels.of(indices))
             case Reinit():
@@ -52,7 +55,8 @@ def execute(
                 event.execute(learner, labels.of(used) if len(used) else None, number)
             case _:
                 raise unknown_event(event, f"event {number}")
-        recorder.advance(number + max(len(batches), 1), sum(map(len, batches)))
+        num_trained = sum(map(len, batches)) or getattr(event, "num_trained", 0)
+        recorder.advance(number + max(len(batches), 1), num_trained)
         if recorder.pause_is_due():
             pause()
         if not recorder.going or (stop is not None and stop.requested):

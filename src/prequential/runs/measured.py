@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import Array, ArrayFile, ArrayMemory
+from prequential.mixers.kept import EXPERT_ARRAYS, EXPERT_NATS, WEIGHTS, kept_after
 from prequential.plan import Plan
 from prequential.runs.progress import Progress
 from prequential.runs.record import ARRAYS, PER_POSITION, Record, finite_or_none, load, write_facts
@@ -31,25 +32,35 @@ class Measured:
         path: the directory where its arrays are, or None: in memory.
         opened: what its files are closed with.
         create: whether the arrays are new.
+        num_experts: whose predictions were mixed, if any were.
     """
 
-    def __init__(self, plan: Plan, target: Target, path: Path | None, opened: ExitStack, *, create: bool) -> None:
-        self._plan, self.path = plan, path
+    def __init__(
+        self, plan: Plan, target: Target, path: Path | None, opened: ExitStack, *, create: bool, num_experts: int = 0
+    ) -> None:
+        self._plan, self.path, self._num_experts = plan, path, num_experts
         types: list[DTypeLike] = ["f8", "f4", target.dtype, target.dtype, "f4", "i8", "f4"]
+        shapes: dict[str, tuple[DTypeLike, tuple[int, ...]]]
+        shapes = {name: (dtype, (plan.length,)) for name, dtype in zip(ARRAYS, types, strict=True)}
+        self._kept_after = kept_after(plan.length) if num_experts else np.empty(0, np.int64)
+        if num_experts:
+            num_kept = len(self._kept_after)
+            own = ("f8", (plan.length, num_experts)), ("i8", (num_kept,)), ("f4", (num_kept, num_experts))
+            shapes |= dict(zip(EXPERT_ARRAYS, own, strict=True))
         self._arrays: dict[str, Array] = {}
-        for name, dtype in zip(ARRAYS, types, strict=True):
+        for name, (dtype, (length, *row_shape)) in shapes.items():
             if path is None:
-                self._arrays[name] = ArrayMemory(np.dtype(dtype), plan.length)
+                self._arrays[name] = ArrayMemory(np.dtype(dtype), length, tuple(row_shape))
             else:
-                file = ArrayFile(path / f"{name}.npy", np.dtype(dtype), plan.length, create=create)
+                file = ArrayFile(path / f"{name}.npy", np.dtype(dtype), length, tuple(row_shape), create=create)
                 self._arrays[name] = opened.enter_context(closing(file))
         self.status, self.seconds = "running", 0.0
         self.num_events = self.position = self.num_predictions = self.trained_examples = 0
         self.total_nats, self.total_errors = 0.0, 0
         self._temperature: float | None = None
         self.heldout: dict[str, float] | None = None
-        self._hashers = {name: hashlib.blake2b(digest_size=16) for name in ARRAYS}
-        self._hashed = dict.fromkeys(ARRAYS, 0)
+        self._hashers = {name: hashlib.blake2b(digest_size=16) for name in self._arrays}
+        self._hashed = dict.fromkeys(self._arrays, 0)
 
     def take(self, starts: Sequence[int], rows: NDArray[np.float64], temperatures: NDArray[np.float64]) -> None:
         """Note predictions that began at `starts`, one after the other, and what the labels cost; nothing after a label
@@ -60,8 +71,10 @@ class Measured:
             rows = rows[:, : bad[0] + 1].copy()
             rows[:2, -1], rows[4, -1] = np.inf, 0.0
         begin, end = starts[0], starts[0] + rows.shape[1]
-        for name, row in zip(PER_POSITION, rows, strict=True):
+        for name, row in zip(PER_POSITION, rows[: len(PER_POSITION)], strict=True):
             self._arrays[name].write(begin, row)
+        if self._num_experts:
+            self._take_experts(begin, end, rows[len(PER_POSITION) :])
         known = np.array([start for start in starts if start < end])
         self._arrays["temperature_positions"].write(self.num_predictions, known)
         self._arrays["temperatures"].write(self.num_predictions, temperatures[: len(known)])
@@ -70,6 +83,15 @@ class Measured:
         self.total_nats += float(rows[0].sum())
         self.total_errors += int((rows[2] != rows[3]).sum())
         self.position = end
+
+    def _take_experts(self, begin: int, end: int, rows: NDArray[np.float64]) -> None:
+        """Note what the experts said, and how they were trusted where that is kept. Who said nothing was wrong."""
+        nats, weights = rows[: self._num_experts].T, rows[self._num_experts :].T
+        self._arrays[EXPERT_NATS].write(begin, np.where(np.isnan(nats), np.inf, nats))
+        first, last = np.searchsorted(self._kept_after, (begin, end), side="right").tolist()
+        here = self._kept_after[first:last]
+        for name, values in zip(WEIGHTS, (here, np.nan_to_num(weights[here - 1 - begin])), strict=True):
+            self._arrays[name].write(first, values)
 
     def progress(self, seconds: float) -> Progress:
         """Where it stands."""
@@ -97,7 +119,7 @@ class Measured:
 
     def arrays(self) -> dict[str, Any]:
         """What was measured, cut to where the run got."""
-        return {name: self._arrays[name].read(0, self._count(name)) for name in ARRAYS}
+        return {name: self._arrays[name].read(0, self._count(name)) for name in self._arrays}
 
     def record(self, facts: dict[str, Any], *, is_over: bool) -> Record:
         """The record of which these are the facts, written where there is a directory; that of a run which is over for
@@ -117,10 +139,12 @@ class Measured:
                 end = min(begin + (1 << 20), self._count(name))
                 self._hashers[name].update(array.read(begin, end).tobytes())
                 self._hashed[name] = end
-        return {name: (self._count(name), self._hashers[name].hexdigest()) for name in ARRAYS}
+        return {name: (self._count(name), self._hashers[name].hexdigest()) for name in self._arrays}
 
     def _count(self, name: str) -> int:
-        return self.position if name in PER_POSITION else self.num_predictions
+        if name in WEIGHTS:
+            return int(np.searchsorted(self._kept_after, self.position, side="right"))
+        return self.position if name in (*PER_POSITION, EXPERT_NATS) else self.num_predictions
 
     def cut(self) -> None:
         """Shorten the arrays to what was measured, for good."""

@@ -5,6 +5,7 @@ its fingerprint in `record.json`. No torch.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from prequential.errors import PreqError
 from prequential.files import bytes_of, digest_of, read_array, require_platform, write_array, write_atomically
 from prequential.formats import RECORD
 from prequential.methods import METHODS
+from prequential.mixers.kept import EXPERT_ARRAYS, EXPERT_NATS, WEIGHTS, OfExperts, columns_of, expert_names, num_kept
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.notebook import record_html, spread, to_arrow, to_pandas
 from prequential.plain import ForeignError, MisfitError, read_bytes, require_shape, sealed, unsealed
@@ -28,14 +30,14 @@ RECORD_FILE = "record.json"
 PER_POSITION = ("nats", "uncalibrated_nats", "labels", "predicted", "confidence")
 PER_PREDICTION = ("temperature_positions", "temperatures")
 ARRAYS = (*PER_POSITION, *PER_PREDICTION)
-KINDS = dict.fromkeys(("nats", "uncalibrated_nats", "confidence", "temperatures"), "f")
+KINDS = dict.fromkeys(("nats", "uncalibrated_nats", "confidence", "temperatures", EXPERT_NATS, WEIGHTS[1]), "f")
 """The arrays that hold no whole numbers."""
 OVER = ("finished", "diverged", "pruned")
 """The statuses of a run that does not go on."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Record(Facts, LabelCosts):
+class Record(Facts, LabelCosts, OfExperts):
     """The result of a run.
 
     Arrays have one entry per position: 8 + 4 + 4 bytes of floats and two whole numbers as small as
@@ -134,16 +136,17 @@ class Record(Facts, LabelCosts):
 
     def facts(self) -> dict[str, Any]:
         """Everything but the arrays, as plain values."""
-        return {name: value for name, value in super().facts().items() if name not in (*ARRAYS, "path")}
+        return {name: value for name, value in super().facts().items() if name not in (*ARRAYS, *EXPERT_ARRAYS, "path")}
 
     def save(self, directory: str | Path) -> "Record":
         """Write the record into a directory that holds no run yet; gives the record with its path."""
         path = Path(directory)
         require_no_run(path)
         path.mkdir(parents=True, exist_ok=True)
-        for name in ARRAYS:
+        names = arrays_of(self.model)
+        for name in names:
             write_array(path / f"{name}.npy", getattr(self, name))
-        contents = {name: (len(values := getattr(self, name)), digest_of(bytes_of(values))) for name in ARRAYS}
+        contents = {name: (len(values := getattr(self, name)), digest_of(bytes_of(values))) for name in names}
         write_facts(path, self.facts(), contents)
         return replace(self, path=path)
 
@@ -151,6 +154,11 @@ class Record(Facts, LabelCosts):
 def finite_or_none(value: float | None) -> float | None:
     """What JSON can hold of a number."""
     return value if value is not None and math.isfinite(value) else None
+
+
+def arrays_of(model: Mapping[str, Any]) -> dict[str, int | None]:
+    """The arrays that the record of such a model has, and how many columns each has (None: numbers)."""
+    return dict.fromkeys(ARRAYS) | columns_of(model)
 
 
 def write_facts(path: Path, facts: dict[str, Any], arrays: dict[str, tuple[int, str]]) -> None:
@@ -206,10 +214,12 @@ def load(directory: str | Path) -> Record:
     """
     path = Path(directory)
     content = read_facts(path)
-    arrays: dict[str, Any] = {name: read_verified(path, name, content["arrays"][name]) for name in ARRAYS}
-    if content.get("target") is None:
-        _require_classes(path, content["num_classes"], arrays)
-    plain = [f for f in fields(Record) if f.name not in (*ARRAYS, "path")]
+    described, columns = content["arrays"], arrays_of(content["model"])
+    arrays: dict[str, Any] = {name: read_verified(path, name, described[name], columns[name]) for name in columns}
+    top = max((int(arrays[name].max()) for name in ("labels", "predicted") if len(arrays[name])), default=-1)
+    if content.get("target") is None and top >= content["num_classes"]:
+        raise PreqError(f"{path}: class {top} does not fit {RECORD_FILE}, which has {content['num_classes']} classes")
+    plain = [f for f in fields(Record) if f.name not in (*ARRAYS, *EXPERT_ARRAYS, "path")]
     if missing := [f.name for f in plain if f.name not in content and f.default is MISSING]:
         raise PreqError(f"{path / RECORD_FILE} is damaged: {', '.join(missing)} missing")
     return Record(**{f.name: content[f.name] for f in plain if f.name in content}, **arrays, path=path)
@@ -217,7 +227,7 @@ def load(directory: str | Path) -> Record:
 
 def _require_lengths(file: Path, content: dict[str, Any]) -> None:
     """Refuse arrays that cannot belong together."""
-    if missing := [name for name in ARRAYS if name not in content["arrays"]]:
+    if missing := [name for name in arrays_of(content["model"]) if name not in content["arrays"]]:
         raise PreqError(f"{file} is damaged: it says nothing of {missing[0]}")
     lengths = {name: content["arrays"][name]["length"] for name in ARRAYS}
     coded, predictions = lengths["nats"], lengths["temperatures"]
@@ -225,20 +235,17 @@ def _require_lengths(file: Path, content: dict[str, Any]) -> None:
     per_position, per_prediction = ({lengths[name] for name in names} for names in (PER_POSITION, PER_PREDICTION))
     if per_position != {whole} or per_prediction != {predictions} or not predictions <= coded <= content["length"]:
         raise PreqError(f"{file} is damaged: its arrays have {lengths}, of {content['length']:,} labels")
+    if expert_names(content["model"]):
+        wanted = (coded, *[num_kept(content["length"], coded)] * 2)
+        if (found := tuple(content["arrays"][name]["length"] for name in EXPERT_ARRAYS)) != wanted:
+            raise PreqError(f"{file} is damaged: the arrays of its experts have {found} rows, not {wanted}")
 
 
-def _require_classes(path: Path, num_classes: int, arrays: dict[str, Any]) -> None:
-    """Refuse labels and predictions that are none of the classes."""
-    for name in ("labels", "predicted"):
-        if len(values := arrays[name]) and not 0 <= values.min() <= values.max() < num_classes:
-            raise PreqError(f"{path / f'{name}.npy'} does not fit {RECORD_FILE}, which has {num_classes} classes")
-
-
-def read_verified(path: Path, name: str, described: dict[str, Any]) -> NDArray[Any]:
+def read_verified(path: Path, name: str, described: dict[str, Any], columns: int | None = None) -> NDArray[Any]:
     """An array of the run in a directory, if it is the one that `record.json` describes."""
-    values = read_array(path / f"{name}.npy", described["length"])
+    values = read_array(path / f"{name}.npy", described["length"], columns=columns)
     if digest_of(bytes_of(values)) != described["digest"] or values.dtype.kind not in KINDS.get(name, "iu"):
         raise PreqError(f"{path / f'{name}.npy'} is damaged: its content does not fit {RECORD_FILE}")
-    if name == "nats" and np.isnan(values).any():
+    if name in ("nats", EXPERT_NATS) and np.isnan(values).any():
         raise PreqError(f"{path / f'{name}.npy'} is damaged: it holds what is no number")
     return values

@@ -1,15 +1,19 @@
 """Collects what a run measures of each of its members, position by position, and notices when one diverges."""
 
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from prequential.learn.prediction import Prediction, Stepwise
+from prequential.experts.behind import MixingBehind
+from prequential.experts.prediction import MixedPrediction
+from prequential.learn.prediction import Predicted
 from prequential.plan import Plan
 from prequential.runs.measured import Measured
 from prequential.runs.progress import Listener, Progress, Pruned
@@ -32,14 +36,23 @@ class Recorder:
         target: what is coded.
         paths: for each member where its arrays are, or None: in memory.
         create: whether the arrays are new.
+        num_experts: whose predictions were mixed, if any were.
     """
 
     def __init__(
-        self, plan: Plan, target: Target, paths: Sequence[Path | None] = (None,), *, create: bool = True
+        self,
+        plan: Plan,
+        target: Target,
+        paths: Sequence[Path | None] = (None,),
+        *,
+        create: bool = True,
+        num_experts: int = 0,
     ) -> None:
         with ExitStack() as opened:
-            self.members = [Measured(plan, target, path, opened, create=create) for path in paths]
+            more: dict[str, Any] = {"create": create, "num_experts": num_experts}
+            self.members = [Measured(plan, target, path, opened, **more) for path in paths]
             self._opened = opened.pop_all()
+        self._mixing: MixingBehind | None = None
         self._plan = plan
         self._waiting: list[tuple[int, Tensor, Tensor]] = []
         self._earlier = self._next_pause = self._next_fetch = 0.0
@@ -75,16 +88,33 @@ class Recorder:
         """From here on time counts."""
         self._started = time.perf_counter()
 
-    def add(self, start: int, prediction: Prediction | Stepwise, labels: Tensor) -> None:
+    def add(self, start: int, prediction: Predicted, labels: Tensor) -> None:
         """Note a prediction and the labels it was about. Where there are several members, they come first."""
+        if isinstance(prediction, MixedPrediction) and not prediction.on_host:
+            self._add_behind(start, prediction, labels)
+            return
         rows = prediction.measured(labels)
         self._waiting.append((start, rows, prediction.temperature.reshape(-1)))
         is_late = time.perf_counter() >= self._next_fetch
         if rows.device.type == "cpu" or len(self._waiting) >= FETCHED_AT_ONCE or is_late:
             self.fetch()
 
+    def _add_behind(self, start: int, prediction: MixedPrediction, labels: Tensor) -> None:
+        """The same for what is mixed on the host, by a thread that waits for the device while this one does not."""
+        if self._mixing is None:
+            self._mixing = self._opened.enter_context(closing(MixingBehind()))
+        self._mixing.add(start, prediction, labels)
+        self._take_mixed(self._mixing.done())
+
+    def _take_mixed(self, found: Iterable[tuple[int, NDArray[np.float64]]]) -> None:
+        for start, rows in found:
+            for member in self.going.values():
+                member.take([start], rows, np.ones(1))
+
     def fetch(self) -> None:
-        """Take what is waiting, in one transfer."""
+        """Take what is waiting, in one transfer; what is mixed behind the device is waited for."""
+        if self._mixing is not None:
+            self._take_mixed(self._mixing.all())
         waiting, self._waiting = self._waiting, []
         self._next_fetch = time.perf_counter() + SECONDS_BETWEEN_FETCHES
         if not waiting or not self.going:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, require_name
+from prequential.experts.settings import AnyModel
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
@@ -19,7 +20,7 @@ __all__ = ["Interrupted", "run", "run_stack"]
 
 
 def run(
-    make_model: str | ModelFactory,
+    make_model: AnyModel,
     data: DataSequence,
     method: Method | None = None,
     recipe: Recipe | None = None,
@@ -41,7 +42,8 @@ def run(
 
     Args:
         make_model: a model's name, or a function or class that returns a fresh nn.Module. It is given
-            those of the keywords `input_shape`, `output_size` (or `num_classes`) and `width` that it takes.
+            those of the keywords `input_shape`, `output_size` (or `num_classes`) and `width` that it takes. Several
+            models whose predictions are mixed into one code are `Experts`.
         data: the sequence, from `from_arrays`, `from_dataset` or `load_data`.
         method: who decides what is learned when. Default: `ReplayStreams()`.
         recipe: the settings of training. Default: `Recipe()`.

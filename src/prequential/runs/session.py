@@ -1,6 +1,5 @@
 """Everything a run needs, of one member or of many, built and checked before any work is done."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -8,35 +7,32 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-import torch
 
-from prequential.conditioning import widest
 from prequential.data.augment import require_fits
 from prequential.data.optional import capabilities
 from prequential.data.scale import scale_of
 from prequential.data.sequence import DataSequence
-from prequential.data.told import told_of
 from prequential.errors import PreqError, whole_seed
 from prequential.estimators import learner_kind
 from prequential.estimators.fitting import default_method, require_meaningful, require_trainable
 from prequential.events import Train
+from prequential.experts.build import build
+from prequential.experts.learner import MixedLearner
+from prequential.experts.settings import AnyModel, Experts
 from prequential.learn.environment import environment, find_device, find_num_threads, num_threads, repeatable
 from prequential.learn.estimate import flops_of
 from prequential.learn.execution import Execution
-from prequential.learn.graph import GraphLearner
-from prequential.learn.learner import Learner
 from prequential.learn.learning import Learning
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
-from prequential.learn.shapes import Shapes
-from prequential.methods import METHODS, Method
-from prequential.models import ModelFactory, conditioning_of, name_of
+from prequential.methods import Method
+from prequential.methods.joint import ForExperts
 from prequential.plan import Plan
+from prequential.runs.beginning import facts_of
 from prequential.runs.facts import Facts
 from prequential.runs.record import OVER
 from prequential.runs.recorder import Recorder
-from prequential.scaling import Scale
-from prequential.settings import settings_of
+from prequential.stack.engines import Engines
 from prequential.stack.learner import StackedLearner
 
 LearnerFactory = Callable[..., Learning]
@@ -79,13 +75,14 @@ class Session:
         return [
             self.facts[number].facts()
             | {"status": member.status, "heldout": member.heldout, "environment": made}
+            | ({"left_out": learner.left_out} if isinstance(learner, MixedLearner) and learner.left_out else {})
             | {"flops": flops(member.num_events) if member.status in OVER else None, "seconds": member.seconds}
             for number, member in zip(numbers, recorder.members, strict=True)
         ]
 
 
 def make_session(
-    make_model: str | ModelFactory,
+    make_model: AnyModel,
     data: DataSequence,
     method: Method | None,
     recipes: Sequence[Recipe | None],
@@ -111,83 +108,39 @@ def make_session(
         PreqError: for any mistake; nothing was written.
     """
     method, chosen = method or default_method(make_model), [recipe or Recipe() for recipe in recipes]
+    seeds = [whole_seed("seed", seed) for seed in seeds]
     _require_fitting(data, method, chosen)
-    if learner is None:
+    if isinstance(make_model, Experts):
+        if stacked or learner is not None:
+            raise PreqError("experts have learners of their own; run them one by one, and leave learner= out")
+        make_model = make_model.completed(method, chosen[0], width, seeds[0])
+        for expert in make_model.each:
+            _require_fitting(data, expert.known.method, [expert.known.recipe])
+        method = make_model.method
+    elif learner is None:
         require_trainable(make_model, method)
         if (learner := learner_kind(make_model)) is not None:
             require_meaningful(str(make_model), method, chosen, width, device, execution, stacked=stacked)
     scale = scale_of(data)
-    seeds = [whole_seed("seed", seed) for seed in seeds]
     plan = Plan(method, len(data), whole_seed("plan_seed", plan_seed), heldout=evaluate and data.heldout is not None)
-    place = find_device(device)
-    bfloat16 = place.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
-    found = partial((execution or Execution()).on, place.type, bfloat16=bfloat16)
-    shapes = None if found(num_steps=0).engine == "eager" else Shapes.of(plan)
-    chosen_execution = found(num_steps=0 if shapes is None else shapes.main_batch[1])
-    settings: dict[str, Any] = {
-        "calibration_rate_factor": method.calibration_rate_factor,
-        "width": width,
-        "device": place,
-        "precision": chosen_execution.precision,
-        "deterministic": chosen_execution.deterministic,
-    }
+    place, execution = find_device(device), execution or Execution()
 
     def make(recipes: Sequence[Recipe], seeds: Sequence[int]) -> Learning:
         """The engine that suits the device, the plan and the number of members."""
-        compiled = bool(chosen_execution.compiled)
+        if isinstance(make_model, Experts):
+            return build(make_model, data, plan, place, execution)
+        engines = Engines(data, plan, place, execution)
         if stacked:
-            return StackedLearner(make_model, data, recipes, seeds=seeds, compiled=compiled, **settings)
+            return engines.stack(make_model, recipes, seeds, width)
         (recipe,), (seed,) = recipes, seeds
         if learner is not None:
-            return learner(make_model, data, recipe, seed=seed, **settings)
-        if shapes is None:
-            return Learner(make_model, data, recipe, seed=seed, **settings)
-        return GraphLearner(make_model, data, recipe, seed=seed, shapes=shapes, compiled=compiled, **settings)
+            return learner(make_model, data, recipe, seed=seed, width=width, **engines.settings)
+        return engines.one(make_model, recipe, seed, width)
 
     made = make(chosen, seeds)
-    first_batch = next((event.indices for event in plan.events() if isinstance(event, Train)), [0, 0])
-    made.probe(len(first_batch))
-    return Session(plan, made, chosen, seeds, _facts(plan, made, chosen, seeds, scale), make)
-
-
-def _facts(
-    plan: Plan, learner: Learning, recipes: Sequence[Recipe], seeds: Sequence[int], scale: Scale | None
-) -> list[Facts]:
-    data, optional = learner.data, capabilities(learner.data)
-    looked_at = widest(plan.conditioned_on, optional.conditioned_on, conditioning_of(learner.factory, learner.model))
-    model = {
-        "name": name_of(learner.factory),
-        "width": float(learner.width),
-        "num_parameters": sum(p.numel() for p in learner.model.parameters()),
-    }
-    described = {
-        "name": data.name,
-        "input_shape": list(data.input_shape),
-        "training_view": optional.training_view,
-        **data.digests(),
-        "heldout": None if data.heldout is None else data.heldout.digests(),
-        **told_of(data),
-    }
-    found = [
-        Facts(
-            method=settings_of(plan.method),
-            recipe=settings_of(recipe),
-            model=model | {"fingerprint": fingerprint},
-            data=described,
-            seeds={"seed": seed, "order_seed": data.order_seed, "plan_seed": plan.seed},
-            length=plan.length,
-            prequential=plan.method.prequential,
-            environment=environment(learner),
-            conditioned_on=looked_at,
-            source=None if optional.source is None else dict(optional.source),
-            scale=scale,
-            method_title=None if plan.method.name in METHODS else getattr(plan.method, "title", None),
-            **optional.target.facts(),
-        )
-        for recipe, seed, fingerprint in zip(recipes, seeds, learner.fingerprints(), strict=True)
-    ]
-    json.dumps([facts.facts() for facts in found], allow_nan=False)  # whatever cannot be written is noticed now
-    return found
+    batches = (event.indices for event in plan.events() if isinstance(event, Train | ForExperts) and event.indices.size)
+    made.probe(np.shape(next(batches, [0, 0]))[-1])
+    return Session(plan, made, chosen, seeds, facts_of(plan, made, make_model, chosen, seeds, scale), make)
 
 
 def _require_fitting(data: DataSequence, method: Method, recipes: Sequence[Recipe]) -> None:

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.learn import functional
-from prequential.learn.base import BaseLearner, fingerprint_of
+from prequential.learn.base import BaseLearner
+from prequential.learn.probe import fingerprint_of
 from prequential.learn.randomness import FOREIGN
 from prequential.learn.recipe import Recipe
 from prequential.models import ModelFactory, name_of

@@ -32,11 +32,11 @@ from prequential.trackers import require_trackers
 
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
-    from prequential.models import ModelFactory
+    from prequential.experts.settings import AnyModel
 
 
 def sweep(
-    make_model: "str | ModelFactory",
+    make_model: "AnyModel",
     data: "DataSequence | Loader",
     method: Method | None = None,
     recipe: Recipe | None = None,
@@ -183,6 +183,10 @@ def _require_fitting(
     if stack is None:
         return
     require_count("stack", stack)
+    if hasattr(make_model, "expert_settings"):
+        raise PreqError(
+            "a stack trains models of one kind together, and experts have learners of their own; leave it out"
+        )
     if sampler in LEARNING:
         raise PreqError(f"a stack draws its trials before any has run, and {sampler} learns from them; leave one out")
     if prune is not None:
@@ -194,6 +198,8 @@ def _require_fitting(
 def _model_name(make_model: object) -> str:
     if isinstance(make_model, str):
         return make_model
+    if hasattr(make_model, "expert_settings"):
+        return str(make_model.expert_settings)
     return f"{getattr(make_model, '__module__', '')}:{getattr(make_model, '__qualname__', type(make_model).__name__)}"
 
 

@@ -1,0 +1,57 @@
+"""Which learner does the tensor work: what suits the device, the plan and the number of members."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from prequential.data.sequence import DataSequence
+from prequential.learn.execution import Execution
+from prequential.learn.graph import GraphLearner
+from prequential.learn.learner import Learner
+from prequential.learn.learning import Learning
+from prequential.learn.recipe import Recipe
+from prequential.learn.shapes import Shapes
+from prequential.models import ModelFactory
+from prequential.plan import Plan
+from prequential.stack.learner import StackedLearner
+
+
+class Engines:
+    """Makes learners for a plan.
+
+    Args:
+        data: what they learn from.
+        plan: what they execute.
+        device: where.
+        execution: what was asked for.
+    """
+
+    def __init__(self, data: DataSequence, plan: Plan, device: torch.device, execution: Execution) -> None:
+        self._data, self._device = data, device
+        bfloat16 = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
+        found = partial(execution.on, device.type, bfloat16=bfloat16)
+        self._shapes = None if found(num_steps=0).engine == "eager" else Shapes.of(plan)
+        chosen = found(num_steps=0 if self._shapes is None else self._shapes.main_batch[1])
+        self._compiled = bool(chosen.compiled)
+        self.settings: dict[str, Any] = {
+            "calibration_rate_factor": plan.method.calibration_rate_factor,
+            "device": device,
+            "precision": chosen.precision,
+            "deterministic": chosen.deterministic,
+        }
+
+    def one(self, model: str | ModelFactory, recipe: Recipe, seed: int, width: float) -> Learning:
+        """Of one model."""
+        settings = self.settings | {"seed": seed, "width": width}
+        if self._shapes is None:
+            return Learner(model, self._data, recipe, **settings)
+        return GraphLearner(model, self._data, recipe, shapes=self._shapes, compiled=self._compiled, **settings)
+
+    def stack(
+        self, model: str | ModelFactory, recipes: Sequence[Recipe], seeds: Sequence[int], width: float
+    ) -> StackedLearner:
+        """Of many models of one architecture."""
+        settings = self.settings | {"seeds": seeds, "width": width, "compiled": self._compiled}
+        return StackedLearner(model, self._data, recipes, **settings)
