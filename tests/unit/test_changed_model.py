@@ -18,7 +18,7 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.learn import environment as machine
 from prequential.learn.base import BaseLearner
 from prequential.learn.repeated import prediction_of_few
-from prequential.runs import checkpoints, session
+from prequential.runs import beginning, checkpoints
 
 from ..conftest import blobs
 from ..laws.test_seams import Adaptive
@@ -112,7 +112,7 @@ def test_where_the_machine_differs_a_tolerance_and_the_warning_of_before_do(
     start: Start, now: float, is_near: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, real = stopped(start, tmp_path / "run"), machine.environment
-    monkeypatch.setattr(session, "environment", lambda learner: real(learner) | {"processor": "another"})
+    monkeypatch.setattr(beginning, "environment", lambda learner: real(learner) | {"processor": "another"})
     monkeypatch.setattr("tests.unit.test_changed_model.scale", now)
     refusal = nullcontext() if is_near else pytest.raises(PreqError, match="gives something else")
     told = pytest.warns(PreqWarning, match=r"the bits may differ from here on: processor .* then, another now")

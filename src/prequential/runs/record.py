@@ -216,7 +216,7 @@ def load(directory: str | Path) -> Record:
     content = read_facts(path)
     described, columns = content["arrays"], arrays_of(content["model"])
     arrays: dict[str, Any] = {name: read_verified(path, name, described[name], columns[name]) for name in columns}
-    top = max((int(arrays[name].max()) for name in ("labels", "predicted") if len(arrays[name])), default=-1)
+    top = max((int(arrays[each].max()) for each in ("labels", "predicted") if len(arrays[each])), default=-1)
     if content.get("target") is None and top >= content["num_classes"]:
         raise PreqError(f"{path}: class {top} does not fit {RECORD_FILE}, which has {content['num_classes']} classes")
     plain = [f for f in fields(Record) if f.name not in (*ARRAYS, *EXPERT_ARRAYS, "path")]
