@@ -52,6 +52,13 @@ CHECKPOINT = {
 """What a checkpoint says beside its tensors."""
 SAFETENSORS = {"__metadata__": {"prequential": str}, "*": {"dtype": str, "shape": [COUNT], "data_offsets": [COUNT]}}
 """The header of a checkpoint."""
+TENSORS = {"__metadata__?": {"*": str}, "*": SAFETENSORS["*"]}
+"""The header of any .safetensors file."""
+KEPT_WEIGHTS = {
+    **{"format": COUNT, "model": str, "width": Real(0), "input_shape": [COUNT], "output_size": SOME, "data": str},
+    **{"weights": str, "trained_on": {"length": COUNT, "digest": str}},
+}
+"""`weights.json` beside the record of a run that kept its weights."""
 BITSTREAM = IDENTITY | {
     **{"data": DATA, "model": MODEL | {"width": Real(0), "num_parameters": range(1, 1 << 34)}},
     **{"num_classes": range(2, (1 << 16) + 1), "num_events": SOME, "codelength_nats": Real(), "checks": [str]},
