@@ -32,6 +32,7 @@ from prequential.methods import (
     Uniform as Uniform,
     cut_into_batches as cut_into_batches,
 )
+from prequential.mixers import Bayes as Bayes, Logistic as Logistic, Switching as Switching
 from prequential.plan import Plan as Plan
 from prequential.presets import PRESETS as PRESETS, Preset as Preset, find_preset as find_preset
 from prequential.report.comparison import compare as compare
