@@ -59,6 +59,8 @@ KEPT_WEIGHTS = {
     **{"weights": str, "trained_on": {"length": COUNT, "digest": str}},
 }
 """`weights.json` beside the record of a run that kept its weights."""
+FEATURES = {"num_features": SOME, "digest": str}
+"""What is kept beside the features of a layer."""
 BITSTREAM = IDENTITY | {
     **{"data": DATA, "model": MODEL | {"width": Real(0), "num_parameters": range(1, 1 << 34)}},
     **{"num_classes": range(2, (1 << 16) + 1), "num_events": SOME, "codelength_nats": Real(), "checks": [str]},
