@@ -126,7 +126,7 @@ class BayesianRegression:
     is kept by Woodbury's identity.
     """
 
-    sharpness = (12.0, 25.0, 50.0)
+    sharpness = (4.0, 12.0, 36.0)
     experts = tuple(f"bayes-linear s={s:g}" for s in sharpness)
 
     def __init__(self, num_features: int, num_classes: int) -> None:

@@ -20,6 +20,7 @@ from prequential.probing.gradient import HIDDEN, GradientReadouts
 READOUTS = (*HIDDEN, *CLOSED)
 METHOD = ReplayStreams(num_streams=15, batch_size=64, first_block=4, min_steps=8)
 """What is learned when: blocks grow from 4 labels to 64, and every label is replayed fifteen times."""
+FEWEST = METHOD.batch_size
 MOST_KEPT = 500
 """About so many times the weights of the experts are kept."""
 
@@ -83,6 +84,8 @@ def code_online(
     The experts are the readouts at their rates or scales, and the frequencies of labels, which look at no features. All
     follow one plan; inside a block that is predicted at once the mixer learns label by label.
     """
+    if len(labels) < FEWEST:
+        raise PreqError(f"probing needs at least {FEWEST} labels, got {len(labels)}; take more")
     stack, members = make_readouts(readouts, features.shape[1], num_classes, seed, method.calibration_rate_factor)
     members.append(Frequencies(features.shape[1], num_classes))
     experts = tuple(name for member in members for name in member.experts)
