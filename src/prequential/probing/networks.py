@@ -1,7 +1,9 @@
 """The networks that are probed: by word, from weights that were kept, or as they are."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -118,9 +120,9 @@ def _filled(
     model: str, tensors: Mapping[str, Tensor], data: DataSequence, output_size: int, width: float, where: str
 ) -> nn.Module:
     """The model with these weights; it must have exactly these tensors, of these shapes."""
-    with seeded(0, "initialise", -1, None, FOREIGN):
-        module = build(model, data.input_shape, output_size, width=width)
-    own, theirs = _shapes(module.state_dict()), _shapes(tensors)
+    make = partial(build, model, data.input_shape, output_size, width=width)
+    with torch.device("meta") if is_package_model(model) else nullcontext():  # memory only for what fits
+        own, theirs = _shapes(make().state_dict()), _shapes(tensors)
     wrong = [f"missing: {_listed(own.keys() - theirs.keys())}"] if own.keys() - theirs.keys() else []
     wrong += [f"not of the model: {_listed(theirs.keys() - own.keys())}"] if theirs.keys() - own.keys() else []
     misshapen = [
@@ -129,6 +131,8 @@ def _filled(
     wrong += [f"of another shape: {_listed(misshapen)}"] if misshapen else []
     if wrong:
         raise PreqError(f"{where} does not fit '{model}': {'; '.join(wrong)}")
+    with seeded(0, "initialise", -1, None, FOREIGN):
+        module = make()
     module.load_state_dict(dict(tensors))
     return ready(module)
 
