@@ -23,7 +23,7 @@ def features_and_labels(length: int, seed: int, size: int = 4) -> tuple[torch.Te
     return torch.from_numpy((chance.normal(size=(length, size)) + labels[:, None]).astype(np.float32)), labels
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 1000), place=st.integers(1, 79))
 def test_labels_past_a_place_move_nothing_before_it(seed: int, place: int) -> None:
     features, labels = features_and_labels(80, seed)

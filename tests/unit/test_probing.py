@@ -75,6 +75,7 @@ def test_a_network_that_saw_the_examples_is_refused_or_marked(kept: Path) -> Non
         pq.probe(f"run:{kept}", data, readouts=QUICK)
     found = pq.probe(f"run:{kept}", data, readouts=QUICK, allow_seen=True)
     assert found.best.share_seen == 0.5
+    assert found.best.name.endswith("[50.0% seen]")
     assert "50.0% of these examples seen" in found.best.training
     other = pq.probe(f"run:{kept}", blobs(70, seed=1), readouts=QUICK)
     assert other.best.share_seen == 0
@@ -200,5 +201,7 @@ def test_the_command(kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "untrained network" in capsys.readouterr().err
     assert main(["probe", words[0], f"run:{kept}", *words[1:]]) == 2
     assert "takes inputs of shape (5,)" in capsys.readouterr().err
+    assert main(["probe", words[0]]) == 2
+    assert "needs at least one network" in capsys.readouterr().err
     assert main(["probe", "mnist", "lenet", "--voita"]) == 2
     assert "--voita needs one readout" in capsys.readouterr().err

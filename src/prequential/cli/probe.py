@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
     from prequential.probing.result import Probed, Probing
 
-ALL_READOUTS = "linear,mlp1,mlp2,nearest-mean,knn,bayes-linear"
 Networks = Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="MODEL...", help_behavior_hint="")]
 
 
@@ -45,8 +44,9 @@ class ProbedFlags:
 class ReadoutFlags:
     """How the labels are coded."""
 
-    readouts: str = ALL_READOUTS
-    """Those that learn to read labels from features, with commas between."""
+    readouts: str | None = setting(None, hint="all of them")
+    """Those that learn to read labels from features, with commas between: linear, mlp1, mlp2, nearest-mean, knn,
+    bayes-linear."""
     voita: bool = False
     """Code block by block (Voita and Titov, 2020), one readout trained from scratch before each; needs one readout."""
     control: str | None = setting(None, hint="none")
@@ -71,11 +71,12 @@ class Probe(DataFlags, ProbedFlags, ReadoutFlags, JsonFlag):
 
 def main_probe(flags: Probe) -> None:
     """Load, probe, print."""
-    if flags.voita and "," in flags.readouts:
+    if flags.voita and (flags.readouts is None or "," in flags.readouts):
         raise PreqError("--voita needs one readout; give --readouts linear, or another")
     if flags.out is not None:
         with writing(Path(flags.out)):
             Path(flags.out).mkdir(parents=True, exist_ok=True)
+    from prequential.probing.coding import READOUTS
     from prequential.probing.entry import probe
 
     data = flags.load(flags.data, flags.length)
@@ -88,7 +89,7 @@ def main_probe(flags: Probe) -> None:
         list(flags.models),
         data,
         layers=flags.layers,
-        readouts=flags.readouts.split(","),
+        readouts=READOUTS if flags.readouts is None else flags.readouts.split(","),
         voita=flags.voita,
         control=control,
         allow_seen=flags.allow_seen,

@@ -161,8 +161,9 @@ def _given(name: str, features: Any, length: int) -> Representation:
 
 def _probed(representation: Representation, num_classes: int, codes: Sequence[Code]) -> Probed:
     network = representation.network
+    mark = f" [{network.share_seen:.1%} seen]" if network.share_seen else ""
     return Probed(
-        name=representation.name,
+        name=f"{representation.name}{mark}",
         network=network.name,
         layer=representation.layer,
         training=network.training,

@@ -38,8 +38,7 @@ def _draw_ranking(axes: Any, probing: Probing) -> None:
     values = [each.nats_per_label for each in probing.ranking]
     axes.barh(rows, values, color=colours, height=0.7)
     for row, each in zip(rows, probing.ranking, strict=True):
-        seen = f", {each.share_seen:.0%} SEEN" if each.share_seen else ""
-        axes.text(each.nats_per_label, row, f" {each.codelength:,.0f} nats{seen}", va="center", fontsize=7, color=GREY)
+        axes.text(each.nats_per_label, row, f" {each.codelength:,.0f} nats", va="center", fontsize=7, color=GREY)
     level = probing.frequencies_nats / probing.length
     axes.axvline(level, color=FAINT, linewidth=0.8)
     axes.text(level, -0.7, "label frequencies", fontsize=7, color=GREY, ha="right")

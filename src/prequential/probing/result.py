@@ -20,6 +20,7 @@ class Probed:
     """One representation, and the code of the labels given it."""
 
     name: str
+    """Network and layer, marked where the network was trained on some of these examples."""
     network: str
     layer: str
     training: str
