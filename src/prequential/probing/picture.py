@@ -1,13 +1,18 @@
 """A picture of a probing: the ranking, and which readouts the code believed along the labels."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from prequential.probing.result import Probed, Probing
 from prequential.report.picture import COLOURS, DASHES, FAINT, GREY, finish, literal, number_axis, picture
 
 MOST_WEIGHTS = 3
 """Representations whose weights are drawn: the best ones."""
+NUM_MEANS = 24
+"""Weights go up and down from label to label: means over so many stretches are drawn, each as much longer."""
 ROW = 0.28
 """Inches of a row of the ranking."""
 
@@ -50,11 +55,15 @@ def _draw_ranking(axes: Any, probing: Probing) -> None:
 
 
 def _draw_weights(axes: Any, probed: Probed, readouts: list[str]) -> None:
+    after, bins = probed.code.weights_after, np.geomspace(1, len(probed.code.nats) + 1, NUM_MEANS + 1)
+    inside = [
+        (after >= low) & (after < high) for low, high in pairwise(bins) if ((after >= low) & (after < high)).any()
+    ]
     for name, weights in probed.weights_of_readouts().items():
         number = readouts.index(name) % len(COLOURS)
         axes.plot(
-            probed.code.weights_after,
-            weights,
+            [after[here].mean() for here in inside],
+            [weights[here].mean() for here in inside],
             color=COLOURS[number],
             dashes=DASHES[number] or (None, None),
             linewidth=1.0,
