@@ -58,7 +58,7 @@ class Probe(DataFlags, ProbedFlags, ReadoutFlags, JsonFlag):
     """Which representation explains these labels with the shortest code? Features of each layer of frozen networks are
     computed once; readouts learn them online, and the labels are coded by switching among the readouts.
 
-    `preq probe mnist run:runs/lenet lenet --layers all --length 2000`
+    `preq probe npz:others.npz run:runs/lenet lenet inputs`
 
     A network that learned these very examples is refused. Features are standardised over all inputs.
     """
