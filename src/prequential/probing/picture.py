@@ -70,5 +70,7 @@ def _draw_weights(axes: Any, probed: Probed, readouts: list[str]) -> None:
             label=name,
         )
     axes.set_ylim(-0.02, 1.02)
-    axes.set_title(literal(probed.name), fontsize=7)
+    axes.set_title(
+        literal(probed.network) + "\n" + literal(probed.name.removeprefix(probed.network).strip()), fontsize=7
+    )
     finish(axes, y="", x="labels", scale="log", most=3)
