@@ -37,6 +37,7 @@ from prequential.methods import (
 from prequential.mixers import Bayes as Bayes, Logistic as Logistic, Switching as Switching
 from prequential.plan import Plan as Plan
 from prequential.presets import PRESETS as PRESETS, Preset as Preset, find_preset as find_preset
+from prequential.probing.entry import probe as probe
 from prequential.report.comparison import compare as compare
 from prequential.report.page import write_report as write_report
 from prequential.report.plots import plot as plot

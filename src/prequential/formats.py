@@ -61,6 +61,15 @@ CHECKPOINT = {
 """What a checkpoint says beside its tensors."""
 SAFETENSORS = {"__metadata__": {"prequential": str}, "*": {"dtype": str, "shape": [COUNT], "data_offsets": [COUNT]}}
 """The header of a checkpoint."""
+TENSORS = {"__metadata__?": {"*": str}, "*": SAFETENSORS["*"]}
+"""The header of any .safetensors file."""
+KEPT_WEIGHTS = {
+    **{"format": COUNT, "model": str, "width": Real(0), "input_shape": [COUNT], "output_size": SOME, "data": str},
+    **{"weights": str, "trained_on": {"length": COUNT, "digest": str}},
+}
+"""`weights.json` beside the record of a run that kept its weights."""
+FEATURES = {"num_features": SOME, "digest": str}
+"""What is kept beside the features of a layer."""
 BITSTREAM = IDENTITY | {
     **{"data": DATA, "model": MODEL | {"num_parameters": range(1 << 34)}},
     **{"num_classes": range(2, (1 << 16) + 1), "num_events": SOME, "codelength_nats": Real(), "checks": [str]},

@@ -32,6 +32,7 @@ COMMANDS = {
     "presets": "settings that belong together, and the codelengths they reached",
     "sweep": "run trials whose settings are drawn from a space; preq sweep show DIR",
     "watch": "where runs stand, while they go, from their directories",
+    "probe": "which layer of which frozen network explains the labels best",
     "labels": "which labels of a run were expensive, and which classes are confused",
     "compare": "which run explains the data best, by how much, and how surely",
     "plot": "pictures: regret, loss, error, curve, calibration, replay, pareto",

@@ -159,7 +159,8 @@ def parse(kind: type[Parsed], command: str, arguments: list[str], generated: ByG
         values[GIVEN] = {name: value for name, value in asked.items() if value is not None and value is not False}
     made = kind(**values)
     if () in values.values():
-        raise PreqError(f"{program} needs at least one run; name its directory, see {program} --help")
+        wanted = "network; name it" if "models" in values else "run; name its directory"
+        raise PreqError(f"{program} needs at least one {wanted}, see {program} --help")
     return made
 
 

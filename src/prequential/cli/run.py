@@ -46,6 +46,8 @@ class Run(JobFlags, RunMachineFlags, JsonFlag):
     """Go on with the run in --out from its last checkpoint, or begin it; a finished one is printed at once."""
     checkpoint_seconds: float = 60.0
     """How often the state is saved into --out."""
+    keep_weights: bool = False
+    """Keep the averaged weights in --out too, with digests of the examples they learned, for preq probe."""
     track: str | None = None
     """Tell a tracker how it goes: tensorboard, wandb or mlflow, or several with commas between; needs --out."""
     picture: PathText = None
@@ -65,6 +67,8 @@ def main_run(flags: Run) -> int:
     method: Method = job["method"]
     if flags.resume and flags.out is None:
         raise PreqError("--resume needs the directory of the run; give --out")
+    if flags.keep_weights and flags.out is None:
+        raise PreqError("--keep-weights needs a directory for them; give --out")
     if flags.track is not None and flags.out is None:
         raise PreqError("--track needs a directory for what it logs and remembers; give --out")
     if flags.picture is not None:
@@ -81,7 +85,7 @@ def main_run(flags: Run) -> int:
 
     data = flags.load(flags.data, flags.length)
     print_schema(data.schema, sys.stderr if flags.json else sys.stdout)
-    kept = {name: getattr(flags, name) for name in ("out", "name", "resume", "checkpoint_seconds")}
+    kept = {name: getattr(flags, name) for name in ("out", "name", "resume", "checkpoint_seconds", "keep_weights")}
     signal_number = 0
     with ProgressBar(method, len(data), plan_seed=flags.plan_seed, tell=flags.tell) as bar:
         try:

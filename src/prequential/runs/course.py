@@ -21,6 +21,7 @@ from prequential.runs.record import OVER, Record, arrays_of, require_no_run, req
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import Session
 from prequential.runs.signals import StopRequest
+from prequential.runs.weights import ABOUT_FILE, keep_weights, require_keepable
 
 
 class Interrupted(KeyboardInterrupt):
@@ -50,11 +51,14 @@ class Course:
     of_all: Sequence[Listener] = ()
     """Listeners of all members together."""
     stacked: bool = False
+    keep_weights: bool = False
 
     def __post_init__(self) -> None:
         require_number("checkpoint_seconds", self.checkpoint_seconds, at_least=0)
         if self.paths is None and self.resume:
             raise PreqError("resume needs the directory of the run; give out=")
+        if self.paths is None and self.keep_weights:
+            raise PreqError("keep_weights needs a directory for the weights; give out=")
         self._require_room()
         require_threads(self.threads)
 
@@ -66,6 +70,8 @@ class Course:
     def run(self, session: Session) -> list[Record]:
         """Execute a session, or the rest of it; gives the records in the order of the members."""
         numbers = list(range(len(session.seeds)))
+        if self.keep_weights:
+            require_keepable(session.learner)
         if self.paths is None:
             return list(_Going(self, session, numbers, None).run().values())
         with contextlib.ExitStack() as locks:
@@ -76,6 +82,10 @@ class Course:
             done = directory.finished() if self.resume else {}
             for number, record in done.items():
                 ProgressFile(self.paths[number]).end(record)  # of one that was killed before it was done with it
+                if self.keep_weights and not (self.paths[number] / ABOUT_FILE).exists():
+                    raise PreqError(
+                        f"the run in {self.paths[number]} is {record.status} and kept no weights; begin anew"
+                    )
             if missing := [number for number in numbers if number not in done]:
                 done |= _Going(self, session, missing, directory).run()
             directory.clear()
@@ -95,6 +105,7 @@ class _Going:
     def __init__(self, course: Course, session: Session, missing: list[int], directory: RunDirectory | None) -> None:
         checkpoint = directory.newest(missing, course.threads) if directory and course.resume else None
         self._session, self._directory, self._checkpoint, self._of_all = session, directory, checkpoint, course.of_all
+        self._keeps_weights = course.keep_weights
         self._labels = Scorer(session.learner.data, session.learner.device)
         if checkpoint is None:
             self._numbers, self._learner, self._threads = missing, session.learner_of(missing), course.threads
@@ -157,6 +168,8 @@ class _Going:
         more = {} if left is None or self._directory is None else {"status": left, "flops": None}
         facts = self._session.results(self._numbers, self._learner, self._recorder)
         for number, member, told in zip(self._numbers, members, facts, strict=True):
+            if self._keeps_weights and member.path is not None and member.status == "finished" == told["status"]:
+                keep_weights(member.path, self._learner, self._session.plan)  # before the record says that all is done
             if self._directory is None or member.path is not None:
                 records[number] = member.record(told | more, is_over=left is None)
         for number, listeners in zip(self._numbers, self._of_each, strict=True):

@@ -37,6 +37,7 @@ def run(
     checkpoint_seconds: float = 60.0,
     listeners: Iterable[Listener] = (),
     learner: LearnerFactory | None = None,
+    keep_weights: bool = False,
 ) -> Record:
     """Learn a sequence from front to back and measure the code it gives.
 
@@ -60,6 +61,8 @@ def run(
         listeners: called with `Progress` a few times a second, such as `track("tensorboard", directory)`.
         learner: who executes the plan's events, in place of the package's learners: a class or function that takes what
             `prequential.learn.learner.Learner` takes and gives a `prequential.learn.learning.Learning`.
+        keep_weights: when the run is finished, write its averaged weights into `out` as `weights.safetensors`, with a
+            digest of each example they were trained on, for `probe`.
 
     Returns:
         The record, with status "finished", "diverged" if a label had no finite codelength, or "pruned" if a
@@ -77,7 +80,7 @@ def run(
         (64, 'finished')
     """
     paths = None if out is None else [Path(out)]
-    course = Course(paths, resume, checkpoint_seconds, threads, [list(listeners)])
+    course = Course(paths, resume, checkpoint_seconds, threads, [list(listeners)], keep_weights=keep_weights)
     session = make_session(
         make_model, data, method, [recipe], [seed], plan_seed, width, device, execution, learner=learner
     )

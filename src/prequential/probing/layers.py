@@ -1,0 +1,98 @@
+"""The layers of a network: which there are, in the order in which they compute, and what they give."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from prequential.errors import PreqError, in_one_line, unknown_name
+
+LAST, ALL = "last", "all"
+WEIGHTED = 2
+"""Dimensions from which on a parameter is a matrix, and what has it a layer of weights."""
+WITHOUT_EFFECT = (nn.Flatten, nn.Identity, nn.modules.dropout._DropoutNd)
+"""What changes nothing in a frozen network but the shape."""
+
+Taken = Callable[[str, object], None]
+
+
+def forward(module: nn.Module, inputs: Tensor, name: str) -> None:
+    """Let a network compute, for what its layers give on the way."""
+    try:
+        with torch.no_grad():
+            module(inputs)
+    except PreqError:
+        raise
+    except Exception as error:  # the user's code may fail in any way
+        shape = tuple(inputs.shape[1:])
+        raise PreqError(f"{name} cannot take inputs of shape {shape} ({in_one_line(error)})") from None
+
+
+@contextmanager
+def listening(module: nn.Module, wanted: Callable[[str, nn.Module], bool], take: Taken) -> Iterator[None]:
+    """Inside, `take` is given the name and the output of every wanted part whenever it has computed."""
+    with contextlib.ExitStack() as hooks:
+        for name, part in module.named_modules():
+            if wanted(name, part):
+
+                def hook(_: nn.Module, __: object, output: object, name: str = name) -> None:
+                    take(name, output)
+
+                hooks.callback(part.register_forward_hook(hook).remove)
+        yield
+
+
+def layers_of(module: nn.Module, wanted: str, sample: Tensor, network: str) -> list[str]:
+    """The names of the layers that are wanted, in the order in which they compute.
+
+    Args:
+        wanted: "last", what the last layer of weights is given; "all", what each layer of weights has become when the
+            next one begins, with the normalisation, ReLU and pooling between them; or names of modules with commas
+            between. Where a network applies ReLU by a function and not by a module, its inputs are taken.
+        sample: a few inputs, to see the order.
+        network: what errors call it.
+
+    Raises:
+        PreqError: for a name that the network does not have, or a network without layers.
+
+    Example:
+        >>> net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Dropout(), nn.Linear(3, 4))
+        >>> layers_of(net, "all", torch.zeros(1, 2), "net"), layers_of(net, "last", torch.zeros(1, 2), "net")
+        (['1', '3'], ['1'])
+    """
+    named = dict(module.named_modules())
+    if wanted not in (LAST, ALL):
+        names = wanted.split(",")
+        for name in names:
+            if name not in named or not name:
+                raise unknown_name(f"layer of {network}", name, [LAST, ALL, *(each for each in named if each)])
+        return list(dict.fromkeys(names))
+    ends, before, has_begun = list[str](), "", False
+    for name in _in_order(module, sample, network):
+        is_weighted = any(parameter.dim() >= WEIGHTED for parameter in named[name].parameters(recurse=False))
+        if is_weighted and has_begun:
+            ends.append(before)
+        before, has_begun = name, has_begun or is_weighted
+    ends.append(before)
+    return ends if wanted == ALL else ends[-2:][:1]
+
+
+def _in_order(module: nn.Module, sample: Tensor, network: str) -> list[str]:
+    """The parts that have no parts and do something, in the order of their last calls."""
+    called = dict[str, None]()
+
+    def note(name: str, output: object) -> None:
+        if isinstance(output, Tensor) and output.is_floating_point() and output.dim() > 1:
+            called.pop(name, None)
+            called[name] = None
+
+    def is_wanted(name: str, part: nn.Module) -> bool:
+        return bool(name) and not any(part.children()) and not isinstance(part, WITHOUT_EFFECT)
+
+    with listening(module, is_wanted, note):
+        forward(module, sample, network)
+    if not called:
+        raise PreqError(f"{network} has no layers to look at; probe a network that is made of modules")
+    return list(called)

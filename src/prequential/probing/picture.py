@@ -1,0 +1,76 @@
+"""A picture of a probing: the ranking, and which readouts the code believed along the labels."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prequential.probing.result import Probed, Probing
+from prequential.report.picture import COLOURS, DASHES, FAINT, GREY, finish, literal, number_axis, picture
+
+MOST_WEIGHTS = 3
+"""Representations whose weights are drawn: the best ones."""
+NUM_MEANS = 24
+"""Weights go up and down from label to label: means over so many stretches are drawn, each as much longer."""
+ROW = 0.28
+"""Inches of a row of the ranking."""
+
+
+def plot_probing(probing: Probing, path: str | Path) -> Path:
+    """Draw a ranking and, of the best representations, the weights of the readouts; PNG, SVG or PDF by the name."""
+    path = Path(path)
+    shown = [each for each in probing.ranking if len(each.code.weights)][:MOST_WEIGHTS]
+    top = 0.9 + ROW * len(probing.ranking)
+    with picture(path, 7.0, top + 1.9 * bool(shown)) as figure:
+        grid = figure.add_gridspec(1 + bool(shown), max(1, len(shown)), height_ratios=[top, 1.9][: 1 + bool(shown)])
+        _draw_ranking(figure.add_subplot(grid[0, :]), probing)
+        readouts = list(dict.fromkeys(name for each in shown for name in each.weights_of_readouts()))
+        for column, each in enumerate(shown):
+            axes = figure.add_subplot(grid[1, column])
+            _draw_weights(axes, each, readouts)
+            axes.set_ylabel("weight of the readout" if not column else "")
+        if shown:
+            handles, labels = figure.axes[1].get_legend_handles_labels()
+            figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=7, frameon=False)
+    return path
+
+
+def _draw_ranking(axes: Any, probing: Probing) -> None:
+    rows = range(len(probing.ranking))
+    networks = list(dict.fromkeys(each.network for each in probing.ranking))
+    colours = [COLOURS[networks.index(each.network) % len(COLOURS)] for each in probing.ranking]
+    values = [each.nats_per_label for each in probing.ranking]
+    axes.barh(rows, values, color=colours, height=0.7)
+    for row, each in zip(rows, probing.ranking, strict=True):
+        axes.text(each.nats_per_label, row, f" {each.codelength:,.0f} nats", va="center", fontsize=7, color=GREY)
+    level = probing.frequencies_nats / probing.length
+    axes.axvline(level, color=FAINT, linewidth=0.8)
+    axes.text(level, -0.7, "label frequencies", fontsize=7, color=GREY, ha="right")
+    axes.set_yticks(list(rows), [literal(each.name) for each in probing.ranking], fontsize=7)
+    axes.set_ylim(len(probing.ranking) - 0.4, -1.1)
+    axes.set_xlim(0, 1.13 * max(*values, level))
+    axes.set_xlabel(f"nats per label of {literal(probing.data)}, {probing.length:,} labels; given all inputs")
+    number_axis(axes.xaxis, "linear")
+
+
+def _draw_weights(axes: Any, probed: Probed, readouts: list[str]) -> None:
+    after, bins = probed.code.weights_after, np.geomspace(1, len(probed.code.nats) + 1, NUM_MEANS + 1)
+    inside = [
+        (after >= low) & (after < high) for low, high in pairwise(bins) if ((after >= low) & (after < high)).any()
+    ]
+    for name, weights in probed.weights_of_readouts().items():
+        number = readouts.index(name) % len(COLOURS)
+        axes.plot(
+            [after[here].mean() for here in inside],
+            [weights[here].mean() for here in inside],
+            color=COLOURS[number],
+            dashes=DASHES[number] or (None, None),
+            linewidth=1.0,
+            label=name,
+        )
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_title(
+        literal(probed.network) + "\n" + literal(probed.name.removeprefix(probed.network).strip()), fontsize=7
+    )
+    finish(axes, y="", x="labels", scale="log", most=3)
