@@ -38,7 +38,7 @@ def mnist(out: Path) -> None:
         gain, each = 1 - mixed.codelength / alone.mean(), ", ".join(f"{nats:.0f}" for nats in alone)
         print(f"seed {seed}: four LeNets {mixed.codelength:.1f} nats, {gain:.1%} below the mean of the four ({each}),")
         print(
-            f"  {mixed.seconds / one.seconds:.2f} times the time of one; four times the steps {longer.codelength:.1f}"
+            f"  {mixed.seconds / one.seconds:.2f} times the time of one; four times the steps: {longer.codelength:.1f}"
         )
 
 
