@@ -77,8 +77,8 @@ def main_encode(flags: Encode) -> None:
     from prequential.runs.codec import encode
 
     data = flags.load(flags.data, flags.length)
-    with ProgressBar(job["method"], len(data), plan_seed=flags.plan_seed) as bar:
-        content = encode(flags.model, data, **job, listeners=[bar])
+    with ProgressBar(flags.chosen_settings.plan_method, len(data), plan_seed=flags.plan_seed) as bar:
+        content = encode(data=data, **job, listeners=[bar])
     write_atomically(output, content)
     sizes = sizes_of(content, output)
     flags.result(lambda: sizes, partial(print_sizes, sizes))

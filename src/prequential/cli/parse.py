@@ -31,6 +31,8 @@ GROUPS = ("", "data", "model", "method", "training", "sweep", "output", "machine
 """The headings of a help text, in order; flags without one come first."""
 GIVEN = "given"
 """The field that holds which of a command's generated flags were given."""
+RUNS = ("runs", "directories")
+"""Fields that name runs, of which there must be one."""
 Generated = tuple[str, Any, Any]
 """A flag that no class defines: its name, its type as tyro takes it, and its default."""
 ByGroup = Mapping[str, Sequence[Generated]]
@@ -159,7 +161,7 @@ def parse(kind: type[Parsed], command: str, arguments: list[str], generated: ByG
         asked = {name: values.pop(name) for those in generated.values() for name, *_ in those}
         values[GIVEN] = {name: value for name, value in asked.items() if value is not None and value is not False}
     made = kind(**values)
-    if () in values.values():
+    if any(values.get(name) == () for name in RUNS):
         raise PreqError(f"{program} needs at least one run; name its directory, see {program} --help")
     return made
 

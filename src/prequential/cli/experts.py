@@ -1,0 +1,164 @@
+"""Experts from flags or a small file: who they are, what each learns by, and how they are mixed."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import tyro
+
+from prequential.cli.parse import PathText, default, flag_group
+from prequential.cli.settings import Flags, SettingFlags, flags_of, given_settings, setting_flags
+from prequential.errors import PreqError, require_known
+from prequential.learn.recipe import Recipe
+from prequential.methods import Method
+from prequential.methods.joint import Joint
+from prequential.mixers import MIXERS, Mixer
+from prequential.presets import Preset, find_preset
+from prequential.presets.listed import Listed, ListedExpert, changed, listed, read_listed, require_method_settings
+from prequential.settings import setting, settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prequential.experts.settings import AnyModel
+
+DEFAULT_MIXER = "logistic"
+_MIXERS = ", ".join(f"{name} ({kind.about})" for name, kind in MIXERS.items())
+Models = Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="MODEL...", help_behavior_hint="")]
+MIXER = tyro.conf.arg(metavar="NAME", help=f"How experts are mixed: {_MIXERS}.")
+StepSizes = Annotated[str | None, tyro.conf.arg(metavar="X,X,...", help_behavior_hint="")]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Model, method and recipe of a run, as flags, presets and a file of experts say together."""
+
+    method: Method
+    recipe: Recipe
+    models: "str | Sequence[tuple[ListedExpert, Method, Recipe]]"
+    """A model, or several experts with what each learns by; none for a plan alone."""
+    mixer: Mixer | None = None
+    simple_codes: bool = False
+
+    @property
+    def plan_method(self) -> Method:
+        """Of the plan: that of the model, or of all experts together."""
+        return self.method if isinstance(self.models, str) else Joint.of([method for _, method, _ in self.models])
+
+    def make_model(self) -> "AnyModel":
+        """As `run` takes it. An expert says for itself only what differs from the run, so that a sweep can change the
+        rest."""
+        if isinstance(self.models, str):
+            return self.models
+        from prequential.experts.settings import Expert, Experts
+
+        made: list[Any] = []
+        for told, method, recipe in self.models:
+            own = None if _same(method, self.method) else method
+            expert = Expert(
+                told.model, own, None if recipe == self.recipe else recipe, told.width, told.seed, told.averages
+            )
+            made += [expert] * told.members
+        assert self.mixer is not None
+        return Experts(made, self.mixer, self.simple_codes)
+
+
+def _same(one: Method, other: Method) -> bool:
+    return type(one) is type(other) and settings_of(one) == settings_of(other)
+
+
+@flag_group("model")
+class ExpertFlags(SettingFlags):
+    """Several models whose predictions are mixed, label by label, into one code."""
+
+    members: int | None = setting(None, hint="1")
+    """So many of each model, each with a seed of its own, as experts whose predictions are mixed into one code."""
+    mixer: Annotated[str | None, MIXER, default(DEFAULT_MIXER)] = None
+    averages: StepSizes = None
+    """Several averages (EMA) of each network as experts, by their step sizes, such as 1e-2,3e-3,1e-3: one training."""
+    with_simple_codes: bool = False
+    """Have codes that look at labels alone as experts too: uniform, frequencies, what followed the previous label."""
+    experts: PathText = None
+    """A file (TOML) that lists the experts instead of MODEL, each with settings of its own; see docs/experts.md."""
+    MORE: ClassVar[Mapping[str, tuple[Any, ...]]] = {"model": tuple(MIXERS.values())}
+
+    def settled(self, models: Sequence[str], data: str) -> Settled:
+        """What is run: the models that were named, the experts of a file, or those of the preset."""
+        preset = find_preset(self.preset, data, models[0] if models else "")
+        if (found := self._listed(models, preset)) is None:
+            return Settled(*self.chosen(preset), models[0])
+        each = [(told, *self._learns_by(told, number, data)) for number, told in enumerate(found.experts, 1)]
+        _, method, recipe = each[0]
+        simple_codes = self.with_simple_codes or found.simple_codes
+        return Settled(method, recipe, each, self._mixer(found.mixer), simple_codes)
+
+    def _listed(self, models: Sequence[str], preset: Preset) -> Listed | None:
+        """The experts that are asked for; None where there is one model and nothing to mix."""
+        told = None if self.experts is None else read_listed(self.experts)
+        if told is not None or preset.listed is not None:
+            who = f"the file {self.experts} lists" if told is not None else f"the preset '{preset.name}' names"
+            asked = {"MODEL": models, "--members": self.members, "--averages": self.averages}
+            if given := [name for name, value in asked.items() if value]:
+                raise PreqError(f"{who} the experts, and {given[0]} was given too; leave one of them out")
+            return told or preset.listed
+        if not models:
+            raise PreqError(
+                "a model is missing; name one or more (see preq models), or list experts with --experts FILE"
+            )
+        asked_for = (self.members, self.mixer, self.averages, self.with_simple_codes or None)
+        if len(models) == 1 and all(value is None for value in asked_for) and not {*self.given} & {*self._mixer_flags}:
+            return None
+        same = {"members": 1 if self.members is None else self.members, "averages": step_sizes(self.averages)}
+        return listed([{"model": model, **same} for model in models])
+
+    @property
+    def _mixer_flags(self) -> Flags:
+        return setting_flags(*self.MORE["model"])
+
+    def _mixer(self, told: Mixer | None) -> Mixer:
+        """By name, else the one that is told, with the settings that were given."""
+        if self.mixer is not None or told is None:
+            name = self.mixer or DEFAULT_MIXER
+            require_known("mixer", name, MIXERS)
+            told = MIXERS[name]()
+        mixer: Any = told
+        changed_mixer: Mixer = replace(mixer, **given_settings(self.given, type(mixer), self._mixer_flags))
+        return changed_mixer
+
+    def _learns_by(self, told: ListedExpert, number: int, data: str) -> tuple[Method, Recipe]:
+        """The method and recipe of an expert: its preset's, with what the flags change, with what is listed for it."""
+        with _about(f"expert {number} ({told.model})" if told.preset or told.method or told.recipe else ""):
+            preset = find_preset(told.preset or self.preset, data, told.model)
+            name = str(told.method.get("name", self.method))
+            method, recipe = replace(self, method=name, given=self._meant_for(name)).chosen(preset)
+            own = require_method_settings(name, told.method)
+            return changed(method, own, name), changed(recipe, told.recipe, "a recipe")
+
+    def _meant_for(self, name: str) -> dict[str, Any]:
+        """The flags that an expert with another method takes: those that its method has."""
+        if name == self.method:
+            return self.given
+        return {flag: value for flag, value in self.given.items() if flag in flags_of(name)}
+
+
+@contextmanager
+def _about(expert: str) -> "Iterator[None]":
+    """Inside, a mistake names the expert."""
+    try:
+        yield
+    except PreqError as error:
+        raise PreqError(f"{expert}: {error}" if expert else str(error)) from None
+
+
+def step_sizes(text: str | None) -> tuple[float, ...]:
+    """Several numbers with commas between.
+
+    Example:
+        >>> step_sizes("1e-2,3e-3")
+        (0.01, 0.003)
+    """
+    try:
+        return () if text is None else tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise PreqError(f"--averages must be step sizes with commas between, such as 1e-2,3e-3, got '{text}'") from None
