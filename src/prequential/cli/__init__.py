@@ -34,7 +34,7 @@ COMMANDS = {
     "watch": "where runs stand, while they go, from their directories",
     "labels": "which labels of a run were expensive, and which classes are confused",
     "compare": "which run explains the data best, by how much, and how surely",
-    "plot": "pictures: regret, loss, error, curve, calibration, replay, pareto",
+    "plot": "pictures: regret, loss, error, curve, calibration, weights, replay, pareto",
     "report": "one page about runs for any browser: table, live plots, settings",
     "pareto": "what runs reached for what they cost: codelength against FLOPs",
 }

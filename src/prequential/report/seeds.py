@@ -1,7 +1,7 @@
 """Runs, and groups of them that differ in nothing but their seed."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from prequential.runs.facts import without_told
+from prequential.runs.of_experts import EXPERT_ARRAYS, EXPERT_NATS, WEIGHTS
 from prequential.runs.record import ARRAYS, PER_POSITION, PER_PREDICTION, Record, load
 from prequential.scaling import INTENSITY
 
@@ -98,13 +99,22 @@ def decided(record: Record) -> dict[str, dict[str, Any]]:
     # 255 is what records of before do not say
     scaled = {} if record.scale in (None, INTENSITY) else {"scale of uint8 inputs": record.scale}
     return {
-        "model": {name: value for name, value in record.model.items() if name != "fingerprint"},
+        "model": _without_seeds(record.model),
         "method": record.method | ({"title": record.title} if record.method_title else {}),
         "recipe": record.recipe,
         "seeds": {name: value for name, value in record.seeds.items() if name != "seed"},
         "predictions": {"conditioned_on": record.conditioned_on} | scaled,
         "computed": {name: record.environment.get(name) for name in ("engine", "precision")},
     }
+
+
+def _without_seeds(model: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a model but what its seed draws; of experts neither their seeds nor their numbers."""
+    drawn = ("fingerprint", "seed")
+    told = {name: value for name, value in model.items() if name not in ("fingerprint", "expert_names")}
+    if experts := told.get("experts"):
+        told["experts"] = [{name: value for name, value in each.items() if name not in drawn} for each in experts]
+    return told
 
 
 def codelength_of(record: Record) -> float:
@@ -117,15 +127,20 @@ def cut(record: Record, length: int) -> Record:
     arrays = {name: getattr(record, name)[:length] for name in PER_POSITION}
     kept = int(np.searchsorted(record.temperature_positions, length))
     arrays |= {name: getattr(record, name)[:kept] for name in PER_PREDICTION}
+    if record.expert_nats is not None and record.expert_weights_after is not None:
+        points = int(np.searchsorted(record.expert_weights_after, length, side="right"))
+        arrays[EXPERT_NATS] = record.expert_nats[:length]
+        arrays |= {name: getattr(record, name)[:points] for name in WEIGHTS}
     return replace(record, **arrays, heldout=None, flops=None)
 
 
 def outline(record: Record) -> Record:
     """The same facts and lengths, in no memory."""
     empty: dict[str, Any] = {name: np.broadcast_to(np.nan, len(getattr(record, name))) for name in ARRAYS}
-    return replace(record, **empty)
+    return replace(record, **empty | dict.fromkeys(EXPERT_ARRAYS))
 
 
 def slim(record: Record) -> Record:
     """What comparisons show of a record, so that many fit into memory."""
-    return replace(record, uncalibrated_nats=np.zeros(0, np.float32), confidence=np.zeros(0, np.float32))
+    nothing: dict[str, Any] = dict.fromkeys(("uncalibrated_nats", "confidence"), np.zeros(0, np.float32))
+    return replace(record, **nothing | dict.fromkeys(EXPERT_ARRAYS))

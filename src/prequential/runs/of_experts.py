@@ -1,5 +1,6 @@
 """What the record of a mixed run has besides: the nats of each expert, and whom the mixture believed. No torch."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,3 +40,26 @@ def columns_of(model: Mapping[str, Any]) -> dict[str, int | None]:
     """The arrays of experts that the record of such a model has, and how many columns each has (None: numbers)."""
     number = len(expert_names(model))
     return {EXPERT_NATS: number, WEIGHTS[0]: None, WEIGHTS[1]: number} if number else {}
+
+
+def expert_columns(model: Mapping[str, Any], nats: NDArray[np.float64] | None) -> dict[str, NDArray[np.float64]]:
+    """The nats of each expert as columns of a table, named after it.
+
+    Example:
+        >>> list(expert_columns({"expert_names": ["lenet", "mlp2"]}, np.zeros((4, 2))))
+        ['nats of lenet', 'nats of mlp2']
+    """
+    return {} if nats is None else {f"nats of {name}": nats[:, at] for at, name in enumerate(expert_names(model))}
+
+
+def summary_of_experts(model: Mapping[str, Any], nats: NDArray[np.float64] | None) -> dict[str, Any]:
+    """What `--json` says of experts: what each alone would have cost, and who mixed them."""
+    each = expert_columns(model, nats)
+    if not each:
+        return {}
+    totals = [float(column.sum()) for column in each.values()]
+    told = [
+        {"name": name, "nats": total if math.isfinite(total) else None}
+        for name, total in zip(expert_names(model), totals, strict=True)
+    ]
+    return {"experts": told, "mixer": (model.get("mixer") or {}).get("name")}

@@ -22,7 +22,16 @@ from prequential.notebook import record_html, spread, to_arrow, to_pandas
 from prequential.plain import ForeignError, MisfitError, read_bytes, require_shape, sealed, unsealed
 from prequential.runs.costs import LabelCosts
 from prequential.runs.facts import Facts
-from prequential.runs.of_experts import EXPERT_ARRAYS, EXPERT_NATS, WEIGHTS, columns_of, expert_names, num_kept
+from prequential.runs.of_experts import (
+    EXPERT_ARRAYS,
+    EXPERT_NATS,
+    WEIGHTS,
+    columns_of,
+    expert_columns,
+    expert_names,
+    num_kept,
+    summary_of_experts,
+)
 from prequential.terminal import printable
 
 FORMAT = FORMATS[-1]
@@ -128,6 +137,7 @@ class Record(Facts, LabelCosts):
             "seed": self.seeds["seed"],
             "record": None if self.path is None else str(self.path),
             **({"class_names": list(self.class_names)} if self.class_names else {}),
+            **summary_of_experts(self.model, self.expert_nats),
         } | ({} if self.status == "finished" else {"status": self.status, "positions": len(self.nats)})
 
     def _repr_html_(self) -> str:
@@ -137,7 +147,8 @@ class Record(Facts, LabelCosts):
         """What is known of each position, as equally long arrays; the large ones are not copied."""
         known = {"label" if name == "labels" else name: getattr(self, name) for name in PER_POSITION}
         temperature = spread(self.temperatures, self.temperature_positions, len(self.nats))
-        return {"position": np.arange(len(self.nats)), **known, "temperature": temperature}
+        experts = expert_columns(self.model, self.expert_nats)
+        return {"position": np.arange(len(self.nats)), **known, "temperature": temperature, **experts}
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame with a row for each position (see `columns`)."""
