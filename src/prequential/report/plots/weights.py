@@ -9,7 +9,7 @@ import numpy as np
 from prequential.errors import PreqError
 from prequential.report.experts import Weights, mixer_words, require_mixed
 from prequential.report.picture import COLOURS, FAINT, INK, POSITION, finish, literal, picture
-from prequential.report.plots.draw import Along, Options, frame, legend
+from prequential.report.plots.draw import Along, Options, frame
 from prequential.report.seeds import Run, SeedGroup
 
 MOST_PANELS = 6
@@ -29,10 +29,10 @@ def plot_weights(groups: Sequence[SeedGroup], path: Path, options: Options) -> N
     along = options.along(groups)
     with picture(path, 8.4, 1.2 + 2.5 * len(runs)) as figure:
         panels = figure.subplots(len(runs), 1, squeeze=False, sharex=True)[:, 0]
-        drawn: dict[str, Any] = {}
         for axes, run in zip(panels, runs, strict=True):
-            drawn |= _draw(axes, run, along, is_last=axes is panels[-1], is_named=len(runs) > 1)
-        legend(figure, list(drawn.values()), [literal(name) for name in drawn])
+            drawn = _draw(axes, run, along, is_last=axes is panels[-1], is_named=len(runs) > 1)
+            names, beside = [literal(name) for name in drawn], {"loc": "upper left", "bbox_to_anchor": (1.01, 1.02)}
+            axes.legend(list(drawn.values()), names, **beside, frameon=False, fontsize=8, handlelength=2.6)
         mixers = dict.fromkeys(mixer_words(run.record.model) for run in runs)
         frame(figure, groups, options, f"How much each expert is trusted; mixed by {', '.join(mixers)}")
 
