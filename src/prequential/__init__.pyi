@@ -27,6 +27,7 @@ from prequential.methods import (
     FullDataset as FullDataset,
     Method as Method,
     MethodDefaults as MethodDefaults,
+    Online as Online,
     Pareto as Pareto,
     ReplayBuffer as ReplayBuffer,
     ReplayStreams as ReplayStreams,

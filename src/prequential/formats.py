@@ -60,7 +60,7 @@ CHECKPOINT = {
 SAFETENSORS = {"__metadata__": {"prequential": str}, "*": {"dtype": str, "shape": [COUNT], "data_offsets": [COUNT]}}
 """The header of a checkpoint."""
 BITSTREAM = IDENTITY | {
-    **{"data": DATA, "model": MODEL | {"width": Real(0), "num_parameters": range(1, 1 << 34)}},
+    **{"data": DATA, "model": MODEL | {"width": Real(0), "num_parameters": range(1 << 34)}},
     **{"num_classes": range(2, (1 << 16) + 1), "num_events": SOME, "codelength_nats": Real(), "checks": [str]},
     **{"plan": str, "fingerprint": str, "labels": str, "device": str},
     "environment": IDENTITY["environment"] | {"threads": THREADS},

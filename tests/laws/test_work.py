@@ -38,4 +38,4 @@ def test_the_longest_plans_are_told_without_an_event(name: str, monkeypatch: pyt
             monkeypatch.setattr(METHODS[name], part, forbidden)
     most = Plan(METHODS[name](), 1 << 39).most_work()
     assert most is not None
-    assert most.events > 1 << 34
+    assert most.events >= 1 << 34

@@ -202,7 +202,9 @@ def test_help_version_and_lists(capsys: Captured) -> None:
     assert preq("--version") == 0
     assert capsys.readouterr().out == f"preq {pq.__version__}\n"
     assert preq("models") == 0
-    assert "61,706" in capsys.readouterr().out
+    listed = capsys.readouterr().out
+    assert "61,706" in listed
+    assert "river:forest.ARFClassifier" in " ".join(listed.split())
     assert preq("models", "rgb-mnist", "--examples", "10", "--width", "0.5") == 0
     assert "inputs of 3×28×28, 10 classes" in capsys.readouterr().out
     assert preq("data") == 0

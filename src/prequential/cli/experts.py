@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import tyro
 
 from prequential.cli.parse import PathText, default, flag_group
-from prequential.cli.settings import Flags, SettingFlags, flags_of, given_settings, setting_flags
+from prequential.cli.settings import DEFAULT, ONLINE, Flags, SettingFlags, flags_of, given_settings, setting_flags
 from prequential.errors import PreqError, require_known
 from prequential.learn.recipe import Recipe
+from prequential.libraries import prefix_of
 from prequential.methods import Method
 from prequential.methods.joint import Joint
 from prequential.mixers import MIXERS, Mixer
@@ -36,8 +37,8 @@ class Settled:
 
     method: Method
     recipe: Recipe
-    models: "str | Sequence[tuple[ListedExpert, Method, Recipe]]"
-    """A model, or several experts with what each learns by; none for a plan alone."""
+    models: "str | Sequence[tuple[ListedExpert, Method, Recipe | None]]"
+    """A model, or several experts with what each learns by (no recipe: it is no network); none for a plan alone."""
     mixer: Mixer | None = None
     simple_codes: bool = False
 
@@ -45,6 +46,12 @@ class Settled:
     def plan_method(self) -> Method:
         """Of the plan: that of the model, or of all experts together."""
         return self.method if isinstance(self.models, str) else Joint.of([method for _, method, _ in self.models])
+
+    @property
+    def without_network(self) -> list[str]:
+        """The models that are no networks."""
+        names = [self.models] if isinstance(self.models, str) else [told.model for told, _, _ in self.models]
+        return [name for name in names if prefix_of(name) is not None]
 
     def make_model(self) -> "AnyModel":
         """As `run` takes it. An expert says for itself only what differs from the run, so that a sweep can change the
@@ -56,9 +63,8 @@ class Settled:
         made: list[Any] = []
         for told, method, recipe in self.models:
             own = None if _same(method, self.method) else method
-            expert = Expert(
-                told.model, own, None if recipe == self.recipe else recipe, told.width, told.seed, told.averages
-            )
+            trained = None if recipe == self.recipe else recipe
+            expert = Expert(told.model, own, trained, told.width, told.seed, told.averages)
             made += [expert] * told.members
         assert self.mixer is not None
         return Experts(made, self.mixer, self.simple_codes)
@@ -87,9 +93,15 @@ class ExpertFlags(SettingFlags):
         """What is run: the models that were named, the experts of a file, or those of the preset."""
         preset = find_preset(self.preset, data, models[0] if models else "")
         if (found := self._listed(models, preset)) is None:
-            return Settled(*self.chosen(preset), models[0])
-        each = [(told, *self._learns_by(told, number, data)) for number, told in enumerate(found.experts, 1)]
-        _, method, recipe = each[0]
+            return Settled(*self.chosen(preset, models[0]), models[0])
+        first = next((told for told in found.experts if prefix_of(told.model) is None), found.experts[0])
+        method, recipe = self._learns_by(first, found, data)
+        each: list[tuple[ListedExpert, Method, Recipe | None]] = []
+        for told in found.experts:
+            if prefix_of(told.model) is not None:
+                each.append((told, self._predicts_by(told, found, data, method), None))
+            else:
+                each.append((told, *self._learns_by(told, found, data)))
         simple_codes = self.with_simple_codes or found.simple_codes
         return Settled(method, recipe, each, self._mixer(found.mixer), simple_codes)
 
@@ -109,8 +121,9 @@ class ExpertFlags(SettingFlags):
         asked_for = (self.members, self.mixer, self.averages, self.with_simple_codes or None)
         if len(models) == 1 and all(value is None for value in asked_for) and not {*self.given} & {*self._mixer_flags}:
             return None
-        same = {"members": 1 if self.members is None else self.members, "averages": step_sizes(self.averages)}
-        return listed([{"model": model, **same} for model in models])
+        members, averages = 1 if self.members is None else self.members, step_sizes(self.averages)
+        own = [{"averages": averages} if prefix_of(model) is None else {} for model in models]
+        return listed([{"model": model, "members": members, **each} for model, each in zip(models, own, strict=True)])
 
     @property
     def _mixer_flags(self) -> Flags:
@@ -126,29 +139,38 @@ class ExpertFlags(SettingFlags):
         changed_mixer: Mixer = replace(mixer, **given_settings(self.given, type(mixer), self._mixer_flags))
         return changed_mixer
 
-    def _learns_by(self, told: ListedExpert, number: int, data: str) -> tuple[Method, Recipe]:
+    def _learns_by(self, told: ListedExpert, found: Listed, data: str) -> tuple[Method, Recipe]:
         """The method and recipe of an expert: its preset's, with what the flags change, with what is listed for it."""
-        with _about(f"expert {number} ({told.model})" if told.preset or told.method or told.recipe else ""):
+        with _about(told, found):
             preset = find_preset(told.preset or self.preset, data, told.model)
-            name = str(told.method.get("name", self.method))
-            method, recipe = replace(self, method=name, given=self._meant_for(name)).chosen(preset)
+            usual = self.method or (DEFAULT if prefix_of(told.model) is None else ONLINE)
+            name = str(told.method.get("name", usual))
+            given = self.given if name == usual else {k: v for k, v in self.given.items() if k in flags_of(name)}
+            method, recipe = replace(self, method=name, given=given).chosen(preset, told.model)
             own = require_method_settings(name, told.method)
             return changed(method, own, name), changed(recipe, told.recipe, "a recipe")
 
-    def _meant_for(self, name: str) -> dict[str, Any]:
-        """The flags that an expert with another method takes: those that its method has."""
-        if name == self.method:
-            return self.given
-        return {flag: value for flag, value in self.given.items() if flag in flags_of(name)}
+    def _predicts_by(self, told: ListedExpert, found: Listed, data: str, method: Method) -> Method:
+        """The method of an expert that is no network: it learns from labels as they are revealed, whatever trains the
+        others."""
+        with _about(told, found):
+            if told.recipe:
+                raise PreqError("a recipe is about training a network, and this is none; leave it out")
+        if not told.method:
+            return method
+        without = {flag: value for flag, value in self.given.items() if flag not in setting_flags(Recipe)}
+        return replace(self, given=without)._learns_by(told, found, data)[0]
 
 
 @contextmanager
-def _about(expert: str) -> "Iterator[None]":
-    """Inside, a mistake names the expert."""
+def _about(told: ListedExpert, found: Listed) -> "Iterator[None]":
+    """Inside, a mistake names the expert, where it is about what is listed for it."""
     try:
         yield
     except PreqError as error:
-        raise PreqError(f"{expert}: {error}" if expert else str(error)) from None
+        if not (told.preset or told.method or told.recipe):
+            raise
+        raise PreqError(f"expert {found.experts.index(told) + 1} ({told.model}): {error}") from None
 
 
 def step_sizes(text: str | None) -> tuple[float, ...]:

@@ -18,7 +18,8 @@ class ModelFlags:
     """The model."""
 
     models: Models
-    """A model (see preq models), or your own as package.module:factory or file.py:factory. Several are experts, whose
+    """A model (see preq models), your own as package.module:factory or file.py:factory, or a classifier that is no
+    network as sklearn:ensemble.HistGradientBoostingClassifier or river:forest.ARFClassifier. Several are experts, whose
     predictions are mixed label by label into one code."""
     width: float | None = setting(None, hint="1.0")
     """Scale the model's layers."""

@@ -11,6 +11,7 @@ from rich.text import Text
 from prequential.cli.show import print_list
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
+from prequential.libraries import LIBRARIES
 from prequential.presets import PRESETS, Preset, find_preset
 from prequential.report.table import say
 
@@ -61,7 +62,9 @@ def main_models(flags: ModelFlags) -> None:
         rows,
         f"for {data.name}: inputs of {shape}, {data.num_classes} classes; – where that does not fit. wrn-D-K for any "
         "depth 6n+4; -ws behind a name standardises the weights of its convolutions; timm:NAME with timm installed; "
-        "your own model: package.module:factory",
+        "your own model: package.module:factory. No networks, with these libraries installed: "
+        + " and ".join(f"{prefix}{library.example}" for prefix, library in LIBRARIES.items())
+        + ", for any classifier of theirs that gives probabilities",
     )
 
 

@@ -99,7 +99,9 @@ def main_plan(flags: PlanFlags) -> None:
         f"  train      {counts.trains:>10,} events {counts.trained_examples:>14,} examples"
         f"  ({counts.trained_examples / plan.length:.1f} per label)",
     )
-    if cost:
+    if cost and cost["seconds"] is None:
+        tell(f"  cost       cannot be counted: {settled.without_network[0]} is no network")
+    elif cost:
         flops = "–" if cost["flops"] is None else f"{cost['flops']:.3g}"
         took = f"{cost['seconds']:.1f} s" if cost["seconds"] < 60 else duration(cost["seconds"])
         apart = f" (+ {cost['heldout_flops']:.2g} for held-out data)" if cost["heldout_flops"] else ""
@@ -135,7 +137,10 @@ def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", settled: Settled
     from prequential.runs.session import make_session
 
     how = (plan.seed, flags.width, flags.device, replace(flags.execution, compiled=False))
-    session = make_session(settled.make_model(), data, settled.method, [settled.recipe], [0], *how)
+    model = settled.make_model()
+    session = make_session(model, data, settled.method, [settled.recipe], [0], *how)
+    if settled.without_network:
+        return {"flops": None, "heldout_flops": None, "seconds": None, "device": flags.device}
     with num_threads(find_num_threads(flags.num_threads, session.learner)):
         found = estimate(plan, session.learner)
     flops: dict[str, Any] = found.flops or {"code": None, "heldout": 0.0}

@@ -11,6 +11,7 @@ from prequential.cli.job import JobFlags
 from prequential.cli.parse import JsonFlag, PathText, flag_group
 from prequential.errors import PreqError, require_known
 from prequential.learn.execution import Execution
+from prequential.libraries import prefix_of
 from prequential.report.picture import require_picture_path
 from prequential.report.plots import plot
 from prequential.runs.record import Record, require_no_run
@@ -108,6 +109,8 @@ def _status(record: Record, signal_number: int) -> int:
         if len(record.nats) and not math.isfinite(record.nats[-1]):
             reason = f"the label at position {len(record.nats) - 1} has no finite codelength"
         todo = f"try a smaller --lr (now {record.recipe['learning_rate']:g}) or a larger --eps"
+        if prefix_of(record.model["name"]) is not None:
+            todo = "the classifier gives no finite probabilities; try other settings of it"
         tell(f"preq: diverged: {reason}{kept}; {todo}", error=True)
         return EXIT_DIVERGED
     return 0

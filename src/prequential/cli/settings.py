@@ -13,12 +13,14 @@ import tyro
 from prequential.cli.parse import TYPES, UNSET, Generated, Parsed, default, flag_group, parse
 from prequential.errors import PreqError
 from prequential.learn.recipe import Recipe
-from prequential.methods import METHODS, Method
+from prequential.libraries import LIBRARIES, prefix_of
+from prequential.methods import METHODS, Method, Online
 from prequential.methods.rebuild import OWN, find_method
 from prequential.presets import Preset
 from prequential.settings import Described, described, meanings, without_none
 
-DEFAULT = next(iter(METHODS))
+DEFAULT, ONLINE = next(iter(METHODS)), Online.name
+_DEFAULTS = f"{DEFAULT}; {ONLINE} with {' and '.join(LIBRARIES)}"
 _METHODS = ", ".join(f"{name} ({getattr(kind, 'about', kind.title)})" for name, kind in METHODS.items())
 
 
@@ -114,7 +116,9 @@ def given_settings(given: Mapping[str, Any], owner: Any, flags: Flags) -> dict[s
 class SettingFlags:
     """What decides a plan and training: a method, a preset, and what was given of their settings."""
 
-    method: Annotated[str, tyro.conf.arg(metavar="NAME", help=f"{_METHODS}, or your own as {OWN}.")] = DEFAULT
+    method: Annotated[
+        str | None, tyro.conf.arg(metavar="NAME", help=f"{_METHODS}, or your own as {OWN}."), default(_DEFAULTS)
+    ] = None
     preset: str = "default"
     """Settings that belong together (see preq presets). They go before the defaults named here, flags before both."""
     plan_seed: int = 0
@@ -126,17 +130,26 @@ class SettingFlags:
     @property
     def of_method(self) -> dict[str, Any]:
         """The settings of the method that were given; a flag that the method does not have is a mistake."""
-        kind = find_method(self.method)
-        return given_settings(self.given, kind, setting_flags(*_kinds(self.method)))
+        return self._of_method(self.method or DEFAULT)
+
+    def _of_method(self, name: str) -> dict[str, Any]:
+        return given_settings(self.given, find_method(name), setting_flags(*_kinds(name)))
 
     @property
     def of_recipe(self) -> dict[str, Any]:
         """The settings of the recipe that were given."""
         return given_settings(self.given, Recipe, setting_flags(Recipe))
 
-    def chosen(self, preset: Preset) -> tuple[Method, Recipe]:
-        """The preset's method and recipe with what the flags change."""
-        return preset.method(self.method, self.of_method), replace(preset.recipe, **self.of_recipe)
+    def chosen(self, preset: Preset, model: str = "") -> tuple[Method, Recipe]:
+        """The preset's method and recipe with what the flags change. A model that is no network has no recipe, and
+        another default."""
+        if prefix_of(model) is None:
+            return preset.method(self.method or DEFAULT, self.of_method), replace(preset.recipe, **self.of_recipe)
+        name = self.method or ONLINE
+        if unfit := [flag for flag in self.given if flag in setting_flags(Recipe)]:
+            flag = unfit[0].replace("_", "-")
+            raise PreqError(f"--{flag} is about training a network, and '{model}' is none; leave it out")
+        return preset.method(name, self._of_method(name)), Recipe()
 
 
 def flags_of(method: str) -> set[str]:

@@ -14,12 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from prequential.methods import Method
+from prequential.mixers.kept import expert_names
 from prequential.plan import Plan
 from prequential.reference import Published, other_figure, published
 from prequential.report.experts import Mixed, beginning
 from prequential.report.table import Column, print_table, say
 from prequential.report.text import counted, number
-from prequential.runs.of_experts import expert_names
 from prequential.runs.progress import Progress as RunProgress
 from prequential.runs.record import Record
 from prequential.scaling import in_words

@@ -17,7 +17,6 @@ from prequential.cli.source import AgainFlags, reload, source_arguments
 from prequential.errors import PreqError
 from prequential.learn.execution import Execution
 from prequential.methods.rebuild import method_from_settings
-from prequential.plan import Plan
 from prequential.presets import recipe_from_settings
 from prequential.runs.leftovers import remove_leftovers
 from prequential.runs.record import Record, load
@@ -46,19 +45,25 @@ def main_verify(flags: Verify) -> None:
     remove_leftovers(record.path, record.status)
     if record.status != "finished" or not record.prequential:
         raise PreqError(f"{flags.run} holds no finished code (status {record.status}, {record.method['name']})")
-    from prequential.learn.estimate import most_flops, require_flops
+    from prequential.learn.estimate import require_flops
     from prequential.models import is_package_model
     from prequential.runs.codec import encode_and_score
     from prequential.runs.session import make_session
+    from prequential.runs.terms import experts_again, most_flops_of
 
-    model = record.model["name"]
-    if not is_package_model(model) and flags.model != model:
-        raise PreqError(f"the model '{model}' is not one of the package; give it again (--model {model})")
+    names = [expert["model"] for expert in record.model.get("experts", ())] or [record.model["name"]]
+    for name in names:
+        if not is_package_model(name) and flags.model != name:
+            raise PreqError(f"the model '{name}' is not one of the package; give it again (--model {name})")
     seeds, made, data = record.seeds, record.environment, _data(flags, record)
-    method, recipe = method_from_settings(record.method, flags.method), recipe_from_settings(record.recipe)
+    recipe, width, model = recipe_from_settings(record.recipe), record.model["width"], record.model["name"]
+    if "experts" in record.model:
+        model = experts_again(record.model, flags.model, flags.method, data)
+        method = model.method
+    else:
+        method = method_from_settings(record.method, flags.method)
     if require_most(flags.max_flops) is not None:
-        plan = Plan(method, len(data), seeds["plan_seed"])
-        require_flops(most_flops(model, data, plan, recipe, record.model["width"]), flags.max_flops)
+        require_flops(most_flops_of(model, data, method, seeds["plan_seed"], recipe, width), flags.max_flops)
     session = make_session(
         model,
         data,
@@ -66,7 +71,7 @@ def main_verify(flags: Verify) -> None:
         [recipe],
         [seeds["seed"]],
         plan_seed=seeds["plan_seed"],
-        width=record.model["width"],
+        width=width,
         device=made["device"],
         execution=_as_recorded(record),
         evaluate=False,

@@ -8,14 +8,16 @@ import torch
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
+from prequential.estimators import learner_kind
+from prequential.estimators.fitting import require_meaningful, require_trainable
 from prequential.experts.averages import AveragedLearner
 from prequential.experts.code import MixedCode
 from prequential.experts.learner import Member, MixedLearner
 from prequential.experts.settings import Expert, Experts
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import SHARED
+from prequential.methods import Online
 from prequential.methods.joint import Joint, number_of
-from prequential.models import name_of
 from prequential.plan import Plan
 from prequential.stack.engines import Engines
 
@@ -38,7 +40,7 @@ def build(experts: Experts, data: DataSequence, plan: Plan, device: torch.device
     members: list[Member] = []
     for group in _groups(experts.each, is_stacked=device.type in STACKED_ON and execution.engine != "eager"):
         chosen = [experts.each[number] for number in group]
-        follows = number_of(chosen[0].method, methods)
+        follows = number_of(chosen[0].known.method, methods)
         members += _members(chosen, [columns[number] for number in group], follows, engines[follows], data)
     return MixedLearner(members, code, experts.names)
 
@@ -48,8 +50,14 @@ def _groups(experts: Sequence[Expert], *, is_stacked: bool) -> list[list[int]]:
     groups: dict[object, list[int]] = {}
     for number, expert in enumerate(experts):
         shared = tuple(str(getattr(expert.recipe, name)) for name in SHARED)
-        same = name_of(expert.model), expert.width, str(expert.method), shared
-        groups.setdefault(same if is_stacked and not expert.averages else number, []).append(number)
+        same = (
+            expert.model if isinstance(expert.model, str) else id(expert.model),
+            expert.width,
+            str(expert.method),
+            shared,
+        )
+        is_alone = bool(expert.averages) or learner_kind(expert.model) is not None or not is_stacked
+        groups.setdefault(number if is_alone else same, []).append(number)
     return list(groups.values())
 
 
@@ -57,17 +65,23 @@ def _members(
     experts: Sequence[Expert], columns: Sequence[Sequence[int]], follows: int, engines: Engines, data: DataSequence
 ) -> list[Member]:
     """A stack of all of them if they can be one, else one by one."""
-    first, recipes = experts[0], [expert.recipe for expert in experts]
-    seeds, width = [expert.seed for expert in experts], first.width
+    known = [expert.known for expert in experts]
     if len(experts) > 1:
         with suppress(PreqError):  # of models that cannot be stacked
-            learner = engines.stack(first.model, recipes, seeds, width)
+            recipes, seeds = [each.recipe for each in known], [each.seed for each in known]
+            learner = engines.stack(experts[0].model, recipes, seeds, known[0].width)
             return [Member(learner, [column for own in columns for column in own], follows, len(experts))]
     made = []
-    for expert, own in zip(experts, columns, strict=True):
+    for expert, (method, recipe, width, seed), own in zip(experts, known, columns, strict=True):
+        if (kind := learner_kind(expert.model)) is not None:
+            # whatever is trained around it, it learns from the labels as they are revealed
+            require_meaningful(str(expert.model), Online(), [recipe], width, "cpu", None, stacked=False)
+            made.append(Member(kind(str(expert.model), data, seed=seed), own, follows))
+            continue
+        require_trainable(expert.model, method)
         if expert.averages:
-            settings = engines.settings | {"seed": expert.seed, "width": expert.width, "averages": expert.averages}
-            made.append(Member(AveragedLearner(expert.model, data, expert.recipe, **settings), own, follows))
+            settings = engines.settings | {"seed": seed, "width": width, "averages": expert.averages}
+            made.append(Member(AveragedLearner(expert.model, data, recipe, **settings), own, follows))
         else:
-            made.append(Member(engines.one(expert.model, expert.recipe, expert.seed, expert.width), own, follows))
+            made.append(Member(engines.one(expert.model, recipe, seed, width), own, follows))
     return made

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from prequential.errors import PreqError
 from prequential.experts.codes import SimpleCodes
 from prequential.mixers import Mixer
-from prequential.runs.of_experts import kept_after
+from prequential.mixers.kept import kept_after
 
 Floats = NDArray[np.float64]
 NUM_MEASURED = 5
@@ -71,7 +71,7 @@ class MixedCode:
         return told.measured
 
     def heldout(self, learners: Floats, labels: NDArray[np.int64]) -> tuple[float, int]:
-        """Nats and errors where nothing more is learned: every label is predicted as the one after the last would be."""
+        """Nats and errors where nothing more is learned: each label is predicted as the one after the last would be."""
         nats, errors = 0.0, 0
         for position, label in enumerate(labels.tolist()):
             row = self.row(learners[:, position])

@@ -1,4 +1,4 @@
-"""Simple codes as experts: they look at labels alone, and learn from each one before the next is predicted. No torch."""
+"""Simple codes as experts: they look at labels alone, and learn from each before the next is predicted. No torch."""
 
 import numpy as np
 from numpy.typing import NDArray

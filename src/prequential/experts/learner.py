@@ -20,7 +20,7 @@ from prequential.learn.base import EVALUATION_SIZE, BaseLearner
 from prequential.learn.estimate import Share
 from prequential.learn.inputs import Inputs
 from prequential.learn.learning import Learning
-from prequential.learn.prediction import Prediction, Stepwise
+from prequential.learn.prediction import Predicted, Prediction
 from prequential.methods.joint import ForExperts, Joint
 from prequential.plan import Plan, with_reads
 
@@ -58,6 +58,9 @@ class MixedLearner:
         self.precision, self.deterministic = first.precision, all(each.deterministic for each in self.members)
         self.engine = "eager" if all(each.engine == "eager" for each in networks) else "graph"
         self.inputs = MixedInputs(first.inputs, members)
+        self.libraries = {
+            name: is_at for each in self.members for name, is_at in getattr(each, "libraries", {}).items()
+        }
         self._left_out: dict[int, int] = {}
 
     @property
@@ -100,7 +103,7 @@ class MixedLearner:
         found = [each.predict_uniformly(start, stop) for each in self.members]
         return self._mixed(found, stop - start)
 
-    def _mixed(self, predictions: Sequence[Prediction | Stepwise], num_labels: int) -> MixedPrediction:
+    def _mixed(self, predictions: Sequence[Predicted], num_labels: int) -> MixedPrediction:
         for prediction, member in zip(predictions, self.each, strict=True):
             if isinstance(prediction, Prediction):
                 self._require_classes(prediction, member)
@@ -123,7 +126,7 @@ class MixedLearner:
 
     def observe(self, start: int, stop: int, labels: Tensor) -> None:
         for each in self.members:
-            each.observe(start, stop, labels)
+            each.observe(start, stop, labels.to(each.device))
 
     def reinit(self, event: int) -> None:
         for each in self.members:
@@ -146,7 +149,8 @@ class MixedLearner:
                 case "Reinit":
                     learner.reinit(event.number)
                 case _:
-                    learner.shrink_perturb(*event.values, event.number)
+                    shrink, perturb = event.values
+                    learner.shrink_perturb(shrink, perturb, event.number)
 
     def tell_left_out(self) -> None:
         """Say which experts were left out since it was last asked."""
@@ -220,14 +224,12 @@ class MixedLearner:
             yield Share(own, member.learner, done, member.num_networks, forwards)
 
 
-class MixedInputs:
-    """What several learners read, each in its own way."""
+class MixedInputs(Inputs):
+    """What several learners read, each in its own way; everything else is as of the first."""
 
     def __init__(self, first: Inputs, members: Sequence[Member]) -> None:
-        self._first, self._members = first, members
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._first, name)
+        vars(self).update(vars(first))
+        self._members = members
 
     def reads(self, events: Iterable[Event], first: int) -> Iterator[Read]:
         """What they read for these events, one learner after the other."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from prequential.experts.code import Floats, MixedCode, Told
-from prequential.learn.prediction import Prediction, Stepwise
+from prequential.learn.prediction import Predicted, Prediction
 
 
 class MixedPrediction:
@@ -28,7 +28,7 @@ class MixedPrediction:
     def __init__(
         self,
         code: MixedCode,
-        predictions: Sequence[Prediction | Stepwise],
+        predictions: Sequence[Predicted],
         columns: Sequence[Sequence[int]],
         num_labels: int,
     ) -> None:

@@ -3,14 +3,15 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from prequential.errors import PreqError, require_count, require_flag, require_number, whole_seed
 from prequential.experts.codes import SimpleCodes
 from prequential.learn.recipe import Recipe
+from prequential.libraries import prefix_of
 from prequential.methods import Method
 from prequential.methods.joint import Joint, method_settings
-from prequential.methods.rebuild import method_from_settings
+from prequential.methods.rebuild import find_method, method_from_settings
 from prequential.mixers import Mixer, mixer_from_settings
 from prequential.models import ModelFactory, name_of
 from prequential.presets import recipe_from_settings
@@ -56,21 +57,40 @@ class Expert:
             require_number("width", self.width, above=0)
         if self.seed is not None:
             object.__setattr__(self, "seed", whole_seed("seed", self.seed))
-        if isinstance(self.averages, str) or not isinstance(self.averages, Sequence):
-            raise PreqError(f"averages must be several step sizes in a tuple, got {self.averages!r}")
+        given: Any = self.averages
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise PreqError(f"averages must be several step sizes in a tuple, got {given!r}")
         for step_size in self.averages:
             require_number("averages", step_size, above=0, at_most=1)
         object.__setattr__(self, "averages", tuple(map(float, self.averages)))
+        if prefix_of(self.model) is not None and self.averages:
+            raise PreqError(f"'{name_of(self.model)}' is no network: it has no weights to average; leave averages out")
         if len(set(self.averages)) < len(self.averages):
             raise PreqError(f"averages must differ from each other, got {self.averages}; leave out what is twice")
 
-    def facts(self) -> dict[str, Any]:
-        """As a record or bitstream holds it; every setting must be known."""
+    @property
+    def known(self) -> "Known":
+        """Its settings, all of which must be known."""
         assert self.method is not None
         assert self.recipe is not None
-        told = {"model": name_of(self.model), "width": float(self.width or 1.0), "seed": self.seed}
-        told |= {"method": method_settings(self.method), "recipe": settings_of(self.recipe)}
-        return told | {"averages": list(self.averages)}
+        assert self.width is not None
+        assert self.seed is not None
+        return Known(self.method, self.recipe, self.width, self.seed)
+
+    def facts(self) -> dict[str, Any]:
+        """As a record or bitstream holds it."""
+        method, recipe, width, seed = self.known
+        told = {"model": name_of(self.model), "width": float(width), "seed": seed, "averages": list(self.averages)}
+        return told | {"method": method_settings(method), "recipe": settings_of(recipe)}
+
+
+class Known(NamedTuple):
+    """The settings of an expert, its own or those of the run."""
+
+    method: Method
+    recipe: Recipe
+    width: float
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -166,14 +186,14 @@ class Experts:
         """
         made, seen = [], Counter[tuple[str, float]]()
         for expert in self.each:
-            own_width = width if expert.width is None else expert.width
+            own_width = width if expert.width is None and prefix_of(expert.model) is None else expert.width or 1.0
             same = name_of(expert.model), float(own_width)
             found = derive(seed, "expert", seen[same]) if seen[same] else seed
             seen[same] += 1
             filled = replace(
                 expert,
                 method=expert.method or method,
-                recipe=expert.recipe or recipe,
+                recipe=expert.recipe or (recipe if prefix_of(expert.model) is None else Recipe()),
                 width=own_width,
                 seed=found if expert.seed is None else expert.seed,
             )
@@ -183,7 +203,7 @@ class Experts:
     @property
     def method(self) -> Method:
         """Of the whole run, when all settings are known: that of all, or a joint one."""
-        return Joint.of([expert.method for expert in self.each if expert.method is not None])
+        return Joint.of([expert.known.method for expert in self.each])
 
     def facts(self) -> dict[str, Any]:
         """As a record or bitstream holds it; every setting must be known."""
@@ -191,8 +211,12 @@ class Experts:
         return told | {"simple_codes": self.simple_codes, "expert_names": self.names}
 
 
-def experts_from_facts(model: Mapping[str, Any], models: Sequence[str | ModelFactory]) -> Experts:
-    """The experts of which a record or bitstream tells, with these models in place of their names."""
+def experts_from_facts(
+    model: Mapping[str, Any], models: Sequence[str | ModelFactory], own: str | type[Method] | None = None
+) -> Experts:
+    """The experts of which a record or bitstream tells, with these models in place of their names, and a method that is
+    not one of the package."""
+    kind: Any = find_method(own) if isinstance(own, str) else own
     if not 0 < len(model["experts"]) <= MOST_EXPERTS:
         raise PreqError(
             f"a file tells of {len(model['experts'])} experts; there are at least 1 and at most {MOST_EXPERTS}"
@@ -200,7 +224,7 @@ def experts_from_facts(model: Mapping[str, Any], models: Sequence[str | ModelFac
     made = [
         Expert(
             factory,
-            method=method_from_settings(told["method"]),
+            method=method_from_settings(told["method"], kind if kind and kind.name == told["method"]["name"] else None),
             recipe=recipe_from_settings(told["recipe"]),
             width=float(told["width"]),
             seed=told["seed"],

@@ -210,8 +210,7 @@ class BaseLearner(ABC):
         beside = (*self.tensors_of_models, self._fresh_tensors(event))
         for raw, *averaged, new in zip(*(tensors.parameters for tensors in beside), strict=True):
             raw.mul_(shrink).add_(new, alpha=perturb)
-            for each in averaged:
-                each.copy_(raw)
+            torch._foreach_copy_(averaged, [raw] * len(averaged))
         self._restart()
 
     def _restart(self) -> None:
@@ -223,8 +222,7 @@ class BaseLearner(ABC):
         """Everything the next event depends on, as it is: for one who writes it down at once, since a GPU may have no
         room for copies."""
         raw, *averages = self.tensors_of_models
-        averaged = [tensor for each in averages for tensor in each.all]
-        tensors = {"raw": raw.all, "averaged": averaged, "beta": [self.beta]}
+        tensors = {"raw": raw.all, "averaged": [t for each in averages for t in each.all], "beta": [self.beta]}
         for owner, optimizer in (("weights", self.optimizer), ("beta", self.beta_optimizer)):
             for name, values in optimizer.state.items():
                 tensors[f"{owner} {name}"] = values if isinstance(values, list) else [values]

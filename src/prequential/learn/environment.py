@@ -50,6 +50,8 @@ def find_num_threads(threads: int | str | None, learner: Learning) -> int | None
         return None if threads is None else int(threads)
     if learner.device.type != "cpu":
         return None
+    if next(learner.model.parameters(), None) is None:
+        return 1  # there is no network whose steps could be measured
     scratch = Learner(learner.factory, learner.data, learner.inputs.recipe, seed=0, width=learner.width)
     batch = np.arange(32) % len(learner.data)
     labels = torch.zeros(len(batch), dtype=torch.int64)
@@ -117,12 +119,16 @@ def environment(learner: Learning) -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "processor": _processor(),
         "threads": torch.get_num_threads(),
+        **getattr(learner, "libraries", {}),
     } | {name: getattr(learner, name) for name in EXECUTION}
 
 
 EXECUTION = ("engine", "precision", "compiled", "deterministic", "fallback")
 """How a learner was told to execute events, and what it could not do."""
-MATTERS = ("prequential", "torch", "numpy", "constriction", "device_name", "cuda", "cpu_capability", "platform")
+MATTERS = (
+    *("prequential", "torch", "numpy", "scikit-learn", "river", "constriction"),
+    *("device_name", "cuda", "cpu_capability", "platform"),
+)
 """What the bits of a prediction, and of its code, may depend on."""
 
 
@@ -137,6 +143,6 @@ def arithmetic(learner: Learning) -> dict[str, Any]:
 def unlike(there: dict[str, Any], learner: Learning) -> str:
     """In brackets, what may make the arithmetic here differ from that of an encoder; nothing where all agrees."""
     here = arithmetic(learner)
-    different = [name for name in MATTERS if there.get(name) != here[name]]
-    said = "; ".join(f"{name} {there.get(name)} there, {here[name]} here" for name in different)
+    different = [name for name in MATTERS if there.get(name) != here.get(name)]
+    said = "; ".join(f"{name} {there.get(name)} there, {here.get(name)} here" for name in different)
     return f" ({said})" if different else ""

@@ -79,16 +79,17 @@ def _estimate(plan: Plan, learner: Learning) -> Estimate:
 
 
 def most_flops(
-    make_model: str | ModelFactory, data: DataSequence, plan: Plan, recipe: Recipe, width: float
+    make_model: str | ModelFactory, data: DataSequence, plan: Plan, recipe: Recipe, width: float, predictions: int = 1
 ) -> Expected:
-    """What the codelength of a plan costs at most, before a network has memory or an event is made."""
+    """What the codelength of a plan costs at most, before a network has memory or an event is made. It may predict
+    several times, from several averages."""
     work, cost = plan.most_work(), None
     with torch.device("meta"), contextlib.suppress(PreqError):  # not every model of a user's own can be built there
         model = build(make_model, data.input_shape, capabilities(data).target.output_size, width=width)
         cost = cost_per_example(model, torch.empty((2, *data.input_shape)))
     if work is None or cost is None:
         return Expected(work, None)
-    return Expected(work, cost.seen_by(recipe).of_examples(work.evaluated, work.trained))
+    return Expected(work, cost.seen_by(recipe, predictions).of_examples(work.evaluated, work.trained))
 
 
 def require_flops(expected: Expected, most: float | None) -> None:

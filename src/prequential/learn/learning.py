@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from prequential.data.sequence import DataSequence
 from prequential.events import Indices
 from prequential.learn.inputs import Inputs
-from prequential.learn.prediction import Prediction, Stepwise
+from prequential.learn.prediction import Predicted
 
 
 class Learning(Protocol):
@@ -26,8 +26,10 @@ class Learning(Protocol):
     precision: str
     compiled: bool
     deterministic: bool
-    fallback: str | None
-    """What it was asked to do and could not, and why."""
+
+    @property
+    def fallback(self) -> str | None:
+        """What it was asked to do and could not, and why."""
 
     @property
     def data(self) -> DataSequence: ...
@@ -44,8 +46,8 @@ class Learning(Protocol):
 
     def fingerprints(self) -> Sequence[str]: ...
     def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None: ...
-    def predict(self, start: int, stop: int) -> Prediction | Stepwise: ...
-    def predict_uniformly(self, start: int, stop: int) -> Prediction: ...
+    def predict(self, start: int, stop: int) -> Predicted: ...
+    def predict_uniformly(self, start: int, stop: int) -> Predicted: ...
     def calibrate(self, indices: Indices, labels: Tensor) -> None: ...
     def observe(self, start: int, stop: int, labels: Tensor) -> None:
         """The labels of the span that was just predicted: for one who learns from them at once, not by events. What it

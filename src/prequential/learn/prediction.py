@@ -2,9 +2,23 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
+
+
+class Predicted(Protocol):
+    """What is said of a span, whoever says it: see `prequential.coding.labels.Predictor` for the first three."""
+
+    def rows(self) -> Tensor | None: ...
+    def row(self) -> Tensor: ...
+    def tell(self, label: int) -> None: ...
+    def measured(self, labels: Tensor) -> Tensor:
+        """See `Prediction`; below the rows named there may be more."""
+
+    @property
+    def temperature(self) -> Tensor: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,12 @@ from prequential.methods.ages import Exponential, Pareto, Uniform, age_law
 from prequential.methods.buffer import ReplayBuffer
 from prequential.methods.chunks import ChunksFineTuned, ChunksFromScratch, FullDataset
 from prequential.methods.method import Method, MethodDefaults, cut_into_batches
+from prequential.methods.online import Online
 from prequential.methods.streams import ReplayStreams
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (ReplayStreams, ReplayBuffer, ChunksFromScratch, ChunksFineTuned, FullDataset)
+    method.name: method
+    for method in (ReplayStreams, ReplayBuffer, ChunksFromScratch, ChunksFineTuned, FullDataset, Online)
 }
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "FullDataset",
     "Method",
     "MethodDefaults",
+    "Online",
     "Pareto",
     "ReplayBuffer",
     "ReplayStreams",

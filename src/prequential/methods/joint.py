@@ -14,7 +14,7 @@ from prequential.methods.method import Method, MethodDefaults, Work
 from prequential.settings import settings_of
 
 TRAINED_TOGETHER = 8
-"""Training steps of one method that make one event: few enough to stop between, enough for an engine that likes more."""
+"""Training steps of one method that make one event: few enough to stop between, enough for an engine."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class ForExperts(OwnEvent):
 
 @dataclass(frozen=True)
 class Joint(MethodDefaults):
-    """The plans of several methods in step: the same spans are predicted, and between two spans each has its own events.
+    """The plans of several methods in step: all predict the same spans, and between two each has its own events.
 
     Example:
         >>> from prequential.methods import ReplayStreams
@@ -67,6 +67,7 @@ class Joint(MethodDefaults):
     """
 
     name: ClassVar[str] = "joint"
+    title: ClassVar[str] = "joint"
 
     methods: tuple[Method, ...]
     """At least two, all different."""
@@ -80,11 +81,11 @@ class Joint(MethodDefaults):
     def of(methods: Sequence[Method]) -> Method:
         """The method of all, if they are the same, else a joint one; one without a code is refused."""
         different = [method for number, method in enumerate(methods) if number_of(method, methods) == number]
-        joint = Joint(tuple(different))
+        joint: Method = Joint(tuple(different))
         return joint if len(different) > 1 else different[0]
 
     @property
-    def title(self) -> str:
+    def titles(self) -> str:
         """Those of all."""
         return " + ".join(dict.fromkeys(method.title for method in self.methods))
 
@@ -198,8 +199,8 @@ def _together(which: int, number: int, events: Iterable[Event], method: Method) 
                     yield ForExperts(which, number, "Reinit")
                 case other:
                     raise PreqError(
-                        f"{method.name} has events of its own ({type(other).__name__}), which go only where all experts "
-                        "have that method"
+                        f"{method.name} has events of its own ({type(other).__name__}); all experts of a run must have "
+                        "that method then"
                     )
             number += len(same)
 

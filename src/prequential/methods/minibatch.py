@@ -21,6 +21,20 @@ Replay = Callable[[int, int], Indices]
 Called once per time step, in order."""
 
 
+def spans(length: int, unit: int, batch_size: int, start: int = 0) -> Iterator[tuple[int, int]]:
+    """Spans of Δ = u·clip(⌊t/(8u)⌋, 1, B/u) labels; the last one takes what is left.
+
+    Example:
+        >>> [stop for _, stop in spans(40, unit=1, batch_size=4, start=14)]
+        [15, 16, 18, 20, 22, 24, 27, 30, 33, 37, 40]
+    """
+    while start < length:
+        units = min(max(start // (8 * unit), 1), batch_size // unit)
+        stop = min(start + unit * units, length)
+        yield start, stop
+        start = stop
+
+
 @dataclass(frozen=True, kw_only=True)
 class MiniBatches(InBatches):
     """Settings and time steps of the mini-batch incremental methods; subclasses say what is replayed."""
@@ -69,12 +83,8 @@ class MiniBatches(InBatches):
         return math.sqrt(self._factor)
 
     def time_steps(self, length: int, start: int = 0) -> Iterator[tuple[int, int]]:
-        """Spans of Δ = u·clip(⌊t/(8u)⌋, 1, B/u) labels; the last one takes what is left."""
-        while start < length:
-            units = min(max(start // (8 * self.unit), 1), self.batch_size // self.unit)
-            stop = min(start + self.unit * units, length)
-            yield start, stop
-            start = stop
+        """The spans that are predicted at once."""
+        return spans(length, self.unit, self.batch_size, start)
 
     def events(self, length: int, seed: int) -> Iterator[Event]:
         self.require_fits(length)

@@ -20,6 +20,7 @@ from torch import nn
 
 from prequential.conditioning import INPUTS_SO_FAR, widest
 from prequential.errors import PreqError, in_one_line, require_number, unknown_name
+from prequential.libraries import LIBRARIES, Classifier, prefix_of
 from prequential.models.deit import deit_s, deit_tiny
 from prequential.models.from_timm import TIMM, known_to_timm, timm_model
 from prequential.models.lenet import lenet
@@ -56,7 +57,7 @@ MODELS: dict[str, ModelFactory] = {
 STANDARDISED = "-ws"
 WIDE_RESNET = re.compile(r"wrn-([1-9]\d{0,3})-([1-9]\d{0,3})")
 """At most four digits, so that a file that names a model cannot ask for one that takes hours to build."""
-OTHER_NAMES = ("wrn-DEPTH-WIDENING", "MODEL-ws", "timm:MODEL", "package.module:factory")
+OTHER_NAMES = ("wrn-DEPTH-WIDENING", "MODEL-ws", "timm:MODEL", "package.module:factory", *LIBRARIES)
 
 
 class NamedFactory(partial[nn.Module]):
@@ -69,7 +70,8 @@ def find_factory(name: str) -> ModelFactory:
     """The model of that name.
 
     Beside the names in MODELS there are `wrn-DEPTH-WIDENING`; any of these followed by `-ws`, with standardised
-    weights; `timm:MODEL`; and your own, `package.module:factory` or `file.py:factory`.
+    weights; `timm:MODEL`; and your own, `package.module:factory` or `file.py:factory`. Classifiers of other libraries
+    (`sklearn:`, `river:`) are no networks: what they give here only says so when it is called.
 
     Example:
         >>> find_factory("lenet") is lenet
@@ -77,6 +79,8 @@ def find_factory(name: str) -> ModelFactory:
         >>> name_of(find_factory("wrn-22-4-ws"))
         'wrn-22-4-ws'
     """
+    if prefix_of(name) is not None:
+        return _named(name_of(name), no_network, name_of(name))
     if name.startswith(TIMM):
         return _named(name, timm_model, known_to_timm(name.removeprefix(TIMM)))
     if ":" not in name:
@@ -103,7 +107,7 @@ def is_package_model(name: str) -> bool:
 def name_of(factory: str | ModelFactory) -> str:
     """What a record calls the model."""
     if isinstance(factory, str):
-        return factory
+        return factory if prefix_of(factory) is None else Classifier.of(factory).name
     if isinstance(factory, NamedFactory):
         return factory.name
     module, qualified = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", "")
@@ -129,6 +133,11 @@ def standardised_model(make: ModelFactory, input_shape: Shape, output_size: int,
     if not any(isinstance(layer, CONVOLUTIONS) for layer in model.modules()):
         raise PreqError(f"the model '{name_of(make)}' has no convolution to standardise; leave out {STANDARDISED}")
     return standardise_weights(model)
+
+
+def no_network(name: str) -> nn.Module:
+    """A classifier of another library, where a network is wanted."""
+    raise PreqError(f"'{name}' is no network, and this needs one")
 
 
 def _named(name: str, function: ModelFactory, *arguments: Any, **settings: Any) -> NamedFactory:

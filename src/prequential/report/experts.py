@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from prequential.errors import PreqError
 from prequential.measure.comparable import name_of
 from prequential.mixers import MIXERS
+from prequential.mixers.kept import expert_names
 from prequential.report.names import setting_text
 from prequential.report.table import Column
 from prequential.report.text import NOTHING, counted, number, percentage
-from prequential.runs.of_experts import expert_names
 from prequential.runs.record import Record, finite_or_none
 from prequential.settings import settings_of
 

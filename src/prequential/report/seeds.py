@@ -1,15 +1,15 @@
 """Runs, and groups of them that differ in nothing but their seed."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from prequential.mixers.kept import EXPERT_ARRAYS
 from prequential.runs.facts import without_told
-from prequential.runs.of_experts import EXPERT_ARRAYS, EXPERT_NATS, WEIGHTS
 from prequential.runs.record import ARRAYS, PER_POSITION, PER_PREDICTION, Record, load
 from prequential.scaling import INTENSITY
 
@@ -99,7 +99,7 @@ def decided(record: Record) -> dict[str, dict[str, Any]]:
     # 255 is what records of before do not say
     scaled = {} if record.scale in (None, INTENSITY) else {"scale of uint8 inputs": record.scale}
     return {
-        "model": _without_seeds(record.model),
+        "model": _model(record.model),
         "method": record.method | ({"title": record.title} if record.method_title else {}),
         "recipe": record.recipe,
         "seeds": {name: value for name, value in record.seeds.items() if name != "seed"},
@@ -108,12 +108,11 @@ def decided(record: Record) -> dict[str, dict[str, Any]]:
     }
 
 
-def _without_seeds(model: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of a model but what its seed draws; of experts neither their seeds nor their numbers."""
-    drawn = ("fingerprint", "seed")
-    told = {name: value for name, value in model.items() if name not in ("fingerprint", "expert_names")}
-    if experts := told.get("experts"):
-        told["experts"] = [{name: value for name, value in each.items() if name not in drawn} for each in experts]
+def _model(model: dict[str, Any]) -> dict[str, Any]:
+    """What is told of a model without what the seed decides."""
+    told = {name: value for name, value in model.items() if name != "fingerprint"}
+    if "experts" in told:
+        told["experts"] = [_model(expert | {"seed": None}) for expert in told["experts"]]
     return told
 
 
@@ -124,14 +123,10 @@ def codelength_of(record: Record) -> float:
 
 def cut(record: Record, length: int) -> Record:
     """The record of the first labels; what belongs to the whole run is not known of them."""
-    arrays = {name: getattr(record, name)[:length] for name in PER_POSITION}
+    arrays: dict[str, Any] = {name: getattr(record, name)[:length] for name in PER_POSITION}
     kept = int(np.searchsorted(record.temperature_positions, length))
     arrays |= {name: getattr(record, name)[:kept] for name in PER_PREDICTION}
-    if record.expert_nats is not None and record.expert_weights_after is not None:
-        points = int(np.searchsorted(record.expert_weights_after, length, side="right"))
-        arrays[EXPERT_NATS] = record.expert_nats[:length]
-        arrays |= {name: getattr(record, name)[:points] for name in WEIGHTS}
-    return replace(record, **arrays, heldout=None, flops=None)
+    return replace(record, **arrays | record.experts_until(length), heldout=None, flops=None)
 
 
 def outline(record: Record) -> Record:
@@ -142,5 +137,6 @@ def outline(record: Record) -> Record:
 
 def slim(record: Record) -> Record:
     """What comparisons show of a record, so that many fit into memory."""
-    nothing: dict[str, Any] = dict.fromkeys(("uncalibrated_nats", "confidence"), np.zeros(0, np.float32))
-    return replace(record, **nothing | dict.fromkeys(EXPERT_ARRAYS))
+    return replace(
+        record, uncalibrated_nats=np.zeros(0, np.float32), confidence=np.zeros(0, np.float32), expert_nats=None
+    )

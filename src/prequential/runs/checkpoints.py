@@ -20,10 +20,10 @@ from prequential.files import digest_of, read_array, write_atomically, writing
 from prequential.formats import CHECKPOINT, SAFETENSORS
 from prequential.learn.learning import Learning
 from prequential.learn.repeated import networks_of, prediction_of_few, require_repeated
+from prequential.mixers.kept import columns_of
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.plain import MOST_BYTES, parsed, require_shape
 from prequential.runs.leftovers import NAME, clear_checkpoints
-from prequential.runs.of_experts import columns_of
 from prequential.runs.recorder import Recorder
 
 KEPT = 2
@@ -114,7 +114,7 @@ class Checkpoint:
         recorder.go_back_to(self._counters)
         networks, is_same = networks_of(self.learner), self.is_same_machine
         for remembered, network in zip(self._remembered, networks, strict=False):
-            members = list(recorder.going) if network is self.learner else None
+            members = list(recorder.going) if len(recorder.members) > 1 else None
             require_repeated(remembered, network, members, exactly=is_same, place=self._place)
         if len(self._remembered) < len(networks):
             note = f"the checkpoint in {self._place} is of an earlier version, which remembered no prediction"

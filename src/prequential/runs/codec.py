@@ -20,8 +20,8 @@ from prequential.learn.estimate import require_flops
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
+from prequential.mixers.kept import expert_names
 from prequential.runs.loop import execute
-from prequential.runs.of_experts import expert_names
 from prequential.runs.progress import Listener
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import LearnerFactory, Session, make_session

@@ -12,10 +12,10 @@ from prequential.errors import PreqError, require_number
 from prequential.files import allow_open_files
 from prequential.learn.environment import require_threads
 from prequential.lock import DirectoryLock
+from prequential.mixers.kept import expert_names
 from prequential.runs.directory import RunDirectory
 from prequential.runs.live import ProgressFile
 from prequential.runs.loop import execute
-from prequential.runs.of_experts import expert_names
 from prequential.runs.progress import Listener, Pruned, tell_of
 from prequential.runs.record import OVER, Record, arrays_of, require_no_run, require_writable
 from prequential.runs.recorder import Recorder

@@ -16,7 +16,10 @@ TOLD = ("class_names", "rows")
 """What `data` may say besides: no part of what a run is, and missing in records of before."""
 OF_SOME = ("target", "scale", "name", "method_title", "left_out")
 """What records say only where there is something to say."""
-VERSIONS = ("prequential", "torch", "numpy", "device_name", "cpu_capability", "processor")
+VERSIONS = (
+    *("prequential", "torch", "numpy", "scikit-learn", "river"),
+    *("device_name", "cpu_capability", "processor"),
+)
 EAGER = {"engine": "eager", "precision": "fp32", "compiled": False, "deterministic": False}
 """How runs were executed before there was a choice."""
 

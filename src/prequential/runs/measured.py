@@ -12,8 +12,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import Array, ArrayFile, ArrayMemory
+from prequential.mixers.kept import EXPERT_ARRAYS, EXPERT_NATS, WEIGHTS, kept_after
 from prequential.plan import Plan
-from prequential.runs.of_experts import EXPERT_ARRAYS, EXPERT_NATS, WEIGHTS, kept_after
 from prequential.runs.progress import Progress
 from prequential.runs.record import ARRAYS, PER_POSITION, Record, finite_or_none, load, write_facts
 from prequential.targets import Target

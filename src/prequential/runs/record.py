@@ -17,21 +17,12 @@ from prequential.errors import PreqError
 from prequential.files import bytes_of, digest_of, read_array, require_platform, write_array, write_atomically
 from prequential.formats import RECORD
 from prequential.methods import METHODS
+from prequential.mixers.kept import EXPERT_ARRAYS, EXPERT_NATS, WEIGHTS, OfExperts, columns_of, expert_names, num_kept
 from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.notebook import record_html, spread, to_arrow, to_pandas
 from prequential.plain import ForeignError, MisfitError, read_bytes, require_shape, sealed, unsealed
 from prequential.runs.costs import LabelCosts
 from prequential.runs.facts import Facts
-from prequential.runs.of_experts import (
-    EXPERT_ARRAYS,
-    EXPERT_NATS,
-    WEIGHTS,
-    columns_of,
-    expert_columns,
-    expert_names,
-    num_kept,
-    summary_of_experts,
-)
 from prequential.terminal import printable
 
 FORMAT = FORMATS[-1]
@@ -46,7 +37,7 @@ OVER = ("finished", "diverged", "pruned")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Record(Facts, LabelCosts):
+class Record(Facts, LabelCosts, OfExperts):
     """The result of a run.
 
     Arrays have one entry per position: 8 + 4 + 4 bytes of floats and two whole numbers as small as
@@ -75,20 +66,7 @@ class Record(Facts, LabelCosts):
     flops: dict[str, float] | None
     """`code`, and apart from it `heldout`: closing stage and evaluation. None where torch cannot count."""
     seconds: float
-    expert_nats: NDArray[np.float64] | None = None
-    """Of a mixed run what each expert alone would have been charged, a column for each of `expert_names`."""
-    expert_weights_after: NDArray[np.int64] | None = None
-    """The numbers of labels after which weights were kept …"""
-    expert_weights: NDArray[np.float32] | None = None
-    """… and how much each expert was trusted then, a row for each."""
-    left_out: dict[str, int] | None = None
-    """Experts whose prediction was not finite, and the label from which on they were left out."""
     path: Path | None = field(default=None, compare=False)
-
-    @property
-    def expert_names(self) -> tuple[str, ...]:
-        """Whose predictions were mixed; nobody's where there was one model."""
-        return expert_names(self.model)
 
     @property
     def title(self) -> str:
@@ -137,7 +115,7 @@ class Record(Facts, LabelCosts):
             "seed": self.seeds["seed"],
             "record": None if self.path is None else str(self.path),
             **({"class_names": list(self.class_names)} if self.class_names else {}),
-            **summary_of_experts(self.model, self.expert_nats),
+            **self.summary_of_experts(),
         } | ({} if self.status == "finished" else {"status": self.status, "positions": len(self.nats)})
 
     def _repr_html_(self) -> str:
@@ -147,8 +125,8 @@ class Record(Facts, LabelCosts):
         """What is known of each position, as equally long arrays; the large ones are not copied."""
         known = {"label" if name == "labels" else name: getattr(self, name) for name in PER_POSITION}
         temperature = spread(self.temperatures, self.temperature_positions, len(self.nats))
-        experts = expert_columns(self.model, self.expert_nats)
-        return {"position": np.arange(len(self.nats)), **known, "temperature": temperature, **experts}
+        position = np.arange(len(self.nats))
+        return {"position": position, **known, "temperature": temperature, **self.expert_columns()}
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame with a row for each position (see `columns`)."""

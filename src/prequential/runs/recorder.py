@@ -13,7 +13,7 @@ from torch import Tensor
 
 from prequential.experts.behind import MixingBehind
 from prequential.experts.prediction import MixedPrediction
-from prequential.learn.prediction import Prediction, Stepwise
+from prequential.learn.prediction import Predicted
 from prequential.plan import Plan
 from prequential.runs.measured import Measured
 from prequential.runs.progress import Listener, Progress, Pruned
@@ -88,7 +88,7 @@ class Recorder:
         """From here on time counts."""
         self._started = time.perf_counter()
 
-    def add(self, start: int, prediction: Prediction | Stepwise | MixedPrediction, labels: Tensor) -> None:
+    def add(self, start: int, prediction: Predicted, labels: Tensor) -> None:
         """Note a prediction and the labels it was about. Where there are several members, they come first."""
         if isinstance(prediction, MixedPrediction) and not prediction.on_host:
             self._add_behind(start, prediction, labels)

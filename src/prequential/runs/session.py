@@ -13,6 +13,8 @@ from prequential.data.optional import capabilities
 from prequential.data.scale import scale_of
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, whole_seed
+from prequential.estimators import learner_kind
+from prequential.estimators.fitting import default_method, require_meaningful, require_trainable
 from prequential.events import Train
 from prequential.experts.build import build
 from prequential.experts.learner import MixedLearner
@@ -23,7 +25,7 @@ from prequential.learn.execution import Execution
 from prequential.learn.learning import Learning
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
-from prequential.methods import Method, ReplayStreams
+from prequential.methods import Method
 from prequential.methods.joint import ForExperts
 from prequential.plan import Plan
 from prequential.runs.beginning import facts_of
@@ -105,7 +107,7 @@ def make_session(
     Raises:
         PreqError: for any mistake; nothing was written.
     """
-    method, chosen = method or ReplayStreams(), [recipe or Recipe() for recipe in recipes]
+    method, chosen = method or default_method(make_model), [recipe or Recipe() for recipe in recipes]
     seeds = [whole_seed("seed", seed) for seed in seeds]
     _require_fitting(data, method, chosen)
     if isinstance(make_model, Experts):
@@ -113,8 +115,12 @@ def make_session(
             raise PreqError("experts have learners of their own; run them one by one, and leave learner= out")
         make_model = make_model.completed(method, chosen[0], width, seeds[0])
         for expert in make_model.each:
-            _require_fitting(data, expert.method, [expert.recipe])
+            _require_fitting(data, expert.known.method, [expert.known.recipe])
         method = make_model.method
+    elif learner is None:
+        require_trainable(make_model, method)
+        if (learner := learner_kind(make_model)) is not None:
+            require_meaningful(str(make_model), method, chosen, width, device, execution, stacked=stacked)
     scale = scale_of(data)
     plan = Plan(method, len(data), whole_seed("plan_seed", plan_seed), heldout=evaluate and data.heldout is not None)
     place, execution = find_device(device), execution or Execution()

@@ -9,12 +9,14 @@ from prequential.data.blind import InputsOnly
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
+from prequential.experts.settings import AnyModel, Experts, experts_from_facts
 from prequential.learn.environment import find_device, num_threads
 from prequential.learn.estimate import Expected, flops_per_second, most_flops, require_flops
 from prequential.learn.execution import ENGINES, Execution
 from prequential.learn.learner import Learner
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
+from prequential.methods.method import Work
 from prequential.methods.rebuild import method_from_settings
 from prequential.models import ModelFactory, count_parameters, is_package_model, name_of
 from prequential.names_of_before import hint
@@ -30,7 +32,7 @@ class Terms:
     """What a bitstream says of how it was made, rebuilt and checked, before a network has memory."""
 
     data: InputsOnly
-    model: str | ModelFactory
+    model: AnyModel
     method: Method
     recipe: Recipe
     plan_seed: int
@@ -38,29 +40,33 @@ class Terms:
 
     def expected(self) -> Expected:
         """What decoding takes at most."""
-        plan = Plan(self.method, len(self.data), self.plan_seed)
-        return most_flops(self.model, self.data, plan, self.recipe, self.width)
+        return most_flops_of(self.model, self.data, self.method, self.plan_seed, self.recipe, self.width)
 
 
 def terms_of(
     header: dict[str, Any],
     data: DataSequence,
-    make_model: str | ModelFactory | None,
+    make_model: AnyModel | None,
     method: str | type[Method] | None,
 ) -> Terms:
     """What a checked header says, for this data; model and method where they are the user's own."""
     if len(header["checks"]) != -(-header["length"] // CHECKED_TOGETHER):
         raise PreqError(f"the bitstream's header is damaged: {len(header['checks'])} is not its number of checks")
     blind = _inputs(header, data)
-    rebuilt, recipe = method_from_settings(header["method"], method), recipe_from_settings(header["recipe"])
-    model, width = _model(header, make_model, blind), float(header["model"]["width"])
+    recipe, width = recipe_from_settings(header["recipe"]), float(header["model"]["width"])
+    model: AnyModel
+    if header["model"].get("experts") is not None:
+        model = experts_again(header["model"], make_model, method, blind)
+        rebuilt = model.method
+    else:
+        model, rebuilt = _model(header["model"], make_model, blind), method_from_settings(header["method"], method)
     return Terms(blind, model, rebuilt, recipe, header["seeds"]["plan_seed"], width)
 
 
 def expect(
     content: bytes,
     data: DataSequence,
-    make_model: str | ModelFactory | None = None,
+    make_model: AnyModel | None = None,
     *,
     method: str | type[Method] | None = None,
     device: str | None = None,
@@ -76,9 +82,13 @@ def expect(
     if expected.flops is None:
         return expected, None
     place = find_device(device or header["device"])
-    learner = Learner(told.model, told.data, told.recipe, seed=0, width=told.width, device=place)
+    model, batched, recipe, width = told.model, told.method, told.recipe, told.width
+    if isinstance(model, Experts):  # the others take as long as their FLOPs say
+        batched, recipe, width, _ = model.each[0].known
+        model = model.each[0].model
+    learner = Learner(model, told.data, recipe, seed=0, width=width, device=place)
     with num_threads(header["environment"]["threads"]):
-        return expected, expected.flops / flops_per_second(learner, getattr(told.method, "batch_size", 32))
+        return expected, expected.flops / flops_per_second(learner, getattr(batched, "batch_size", 32))
 
 
 def _inputs(header: dict[str, Any], data: DataSequence) -> InputsOnly:
@@ -114,20 +124,60 @@ def _scale(header: dict[str, Any], here: Scale | None) -> Scale:
     return scale
 
 
-def _model(header: dict[str, Any], given: str | ModelFactory | None, data: InputsOnly) -> str | ModelFactory:
+def _model(told: dict[str, Any], given: AnyModel | None, data: DataSequence) -> str | ModelFactory:
     """The encoder's model: that of the package, or what was given. Parameters are counted before they take memory."""
-    name, width, num_parameters = (header["model"][part] for part in ("name", "width", "num_parameters"))
+    name, width, num_parameters = (told[part] for part in ("name", "width", "num_parameters"))
     if given is not None:
-        if (other := name_of(given)) != name:
+        other = given.name if isinstance(given, Experts) else name_of(given)
+        if isinstance(given, Experts) or other != name:
             raise PreqError(f"the bitstream was made with the model '{name}', got '{other}'{hint(name, other)}")
         return given
     if not is_package_model(name):
         raise PreqError(f"the model '{name}' is not one of the package; give it again (--model {name})")
-    count = count_parameters(name, data.input_shape, data.target.output_size, width=width)
+    count = count_parameters(name, data.input_shape, capabilities(data).target.output_size, width=width)
     if count != num_parameters:
         has = f"'{name}' of width {width:g} has {count} parameters, not {num_parameters}"
         raise PreqError(f"the bitstream's header is damaged: {has}")
     return str(name)
+
+
+def experts_again(
+    told: dict[str, Any], given: AnyModel | None, method: str | type[Method] | None, data: DataSequence
+) -> Experts:
+    """The experts of which a file tells: models of the package, and those that were given.
+
+    Args:
+        told: what the file says of the model.
+        given: models that are not of the package: experts with the same models, or one model.
+        method: the class of a method that is not of the package.
+        data: what they learn from.
+    """
+    if missing := [key for key in ("experts", "mixer", "simple_codes") if key not in told]:
+        raise PreqError(f"the file tells of experts, but not of their {missing[0]}")
+    own = [each.model for each in given.each] if isinstance(given, Experts) else [] if given is None else [given]
+    by_name = {name_of(model): model for model in own}
+    names = [expert["model"] for expert in told["experts"]]
+    if given is not None and not set(by_name) & set(names):
+        raise PreqError(f"the experts are {', '.join(dict.fromkeys(names))}, got {', '.join(by_name)}; give the same")
+    models = [_model(each | {"name": each["model"]}, by_name.get(each["model"]), data) for each in told["experts"]]
+    return experts_from_facts(told, models, method)
+
+
+def most_flops_of(
+    model: AnyModel, data: DataSequence, method: Method, plan_seed: int, recipe: Recipe, width: float
+) -> Expected:
+    """What the codelength of a run costs at most, of experts the sum, before anything has memory."""
+    if not isinstance(model, Experts):
+        return most_flops(model, data, Plan(method, len(data), plan_seed), recipe, width)
+    found = []
+    for expert in model.each:
+        own = expert.known
+        plan = Plan(own.method, len(data), plan_seed)
+        found.append(most_flops(expert.model, data, plan, own.recipe, own.width, max(len(expert.averages), 1)))
+    flops = [each.flops for each in found if each.flops is not None]
+    works = [each.work for each in found if each.work is not None]
+    whole = Work(*map(sum, zip(*works, strict=True))) if len(works) == len(found) else None
+    return Expected(whole, sum(flops) if len(flops) == len(found) else None)
 
 
 def execution_of(header: dict[str, Any], learner: LearnerFactory | None) -> Execution:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from prequential.errors import PreqError, require_count, require_number, whole_seed
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
+from prequential.libraries import prefix_of
 from prequential.lock import DirectoryLock
 from prequential.measure.choosing import SWEEP_FILE
 from prequential.methods import Method, ReplayStreams
@@ -113,7 +114,7 @@ def sweep(
     execution = execution or Execution()
     chosen = find_space(space) if isinstance(space, str) else space
     require_space(chosen, base.method)
-    _require_fitting(base.method, stack, sampler, prune, execution.engine)
+    _require_fitting(make_model, base.method, stack, sampler, prune, execution.engine)
     chosen = chosen if stack is None else on_grid(chosen, base.method, grid)
     rule = None if prune is None else Rule.parse(prune)
     for name, count in (("trials", trials), ("jobs", jobs), ("threads", threads)):
@@ -161,8 +162,12 @@ def sweep(
         return summarise(directory, storage)
 
 
-def _require_fitting(method: Method, stack: int | None, sampler: str, prune: str | None, engine: str) -> None:
+def _require_fitting(
+    make_model: object, method: Method, stack: int | None, sampler: str, prune: str | None, engine: str
+) -> None:
     """Refuse what cannot go together."""
+    if prefix_of(make_model) is not None:
+        raise PreqError(f"a sweep is about the training of networks, and '{make_model}' is none; make runs of it")
     if prune is not None and not method.prequential:
         raise PreqError(f"{method.name} has no codelength to prune by; leave pruning out")
     if stack is None:
