@@ -32,11 +32,11 @@ from prequential.trackers import require_trackers
 
 if TYPE_CHECKING:
     from prequential.data.sequence import DataSequence
-    from prequential.models import ModelFactory
+    from prequential.experts.settings import AnyModel
 
 
 def sweep(
-    make_model: "str | ModelFactory",
+    make_model: "AnyModel",
     data: "DataSequence | Loader",
     method: Method | None = None,
     recipe: Recipe | None = None,
@@ -66,7 +66,8 @@ def sweep(
     """Run many trials whose settings are drawn from a space.
 
     Args:
-        make_model: as for `run`. With several jobs it must be a name, or defined at the top of a module.
+        make_model: as for `run`. With several jobs it must be a name, or defined at the top of a module. Of experts the
+            space changes what they take from the run; what one has of its own it keeps.
         data: the sequence.
         method: as for `run`; the space changes its settings.
         recipe: as for `run`; the space changes its settings.
@@ -130,7 +131,7 @@ def sweep(
     track = require_trackers(track, out)
     run_settings = {"plan_seed": plan_seed, "device": device, "threads": threads}
     facts = {
-        "model": _model_name(make_model),
+        **_model_facts(make_model),
         "data": _data_facts(data),
         "method": settings_of(base.method),
         "recipe": settings_of(base.recipe),
@@ -168,6 +169,11 @@ def _require_fitting(
     """Refuse what cannot go together."""
     if prefix_of(make_model) is not None:
         raise PreqError(f"a sweep is about the training of networks, and '{make_model}' is none; make runs of it")
+    if experts := getattr(make_model, "each", ()):
+        if stack is not None:
+            raise PreqError("a stack trains trials of one network together; leave --stack out where there are experts")
+        if all(prefix_of(each.model) is not None or (each.method and each.recipe) for each in experts):
+            raise PreqError("every expert has all settings of its own, so that a space changes nothing; leave some out")
     if prune is not None and not method.prequential:
         raise PreqError(f"{method.name} has no codelength to prune by; leave pruning out")
     if stack is None:
@@ -179,6 +185,22 @@ def _require_fitting(
         raise PreqError("a stack runs its trials to their end; leave out either stack or prune")
     if engine != "auto":
         raise PreqError(f"a stack has an engine of its own, and '{engine}' was asked for; leave one out")
+
+
+def _model_facts(make_model: "AnyModel") -> dict[str, Any]:
+    """The name of the model; of experts also what each has of its own, and how they are mixed."""
+    from prequential.experts.settings import Experts
+
+    if not isinstance(make_model, Experts):
+        return {"model": _model_name(make_model)}
+    experts = [
+        {name: getattr(each, name) for name in ("width", "seed")}
+        | {"model": _model_name(each.model), "averages": list(each.averages)}
+        | {name: None if (own := getattr(each, name)) is None else settings_of(own) for name in ("method", "recipe")}
+        for each in make_model.each
+    ]
+    mixed = {"mixer": settings_of(make_model.mixer), "simple_codes": make_model.simple_codes}
+    return {"model": make_model.name, "experts": experts, **mixed}
 
 
 def _model_name(make_model: object) -> str:
