@@ -139,8 +139,10 @@ class Experts:
         """So many times the same model, each with a seed of its own.
 
         Args:
-            model, mixer, simple_codes: as of `Experts`.
+            model: a model's name or a factory.
             number: of experts.
+            mixer: as of `Experts`.
+            simple_codes: as of `Experts`.
             settings: those of each `Expert`.
 
         Example:
@@ -177,6 +179,11 @@ class Experts:
             own = f"{model} {seen[model]}" if totals[model] > 1 else model
             names += [f"{own}, average {step_size:g}" for step_size in expert.averages] or [own]
         return names + list(SimpleCodes.names) * self.simple_codes
+
+    @property
+    def expert_settings(self) -> str:
+        """Name and mixer, by which a sweep knows them again; its trials tell the rest."""
+        return f"{self.name} by {self.mixer}"
 
     def completed(self, method: Method, recipe: Recipe, width: float, seed: int) -> "Experts":
         """The same, each expert with all of its settings: its own, or those of the run.

@@ -70,6 +70,7 @@ class GuardedMixing(Mixing):
         self.guard = BayesMixing(num_experts + 1, num_classes)
         self._parts: dict[str, Mixing] = {f"pool{number}": pool for number, pool in enumerate(pools)}
         self._parts |= {"choice": self.choice, "guard": self.guard}
+        self._at_hand: tuple[Floats, Floats, Floats] | None = None
 
     @property
     def weights(self) -> Floats:
@@ -81,8 +82,10 @@ class GuardedMixing(Mixing):
 
     def _pooled(self, experts: Floats) -> tuple[Floats, Floats]:
         """What each pool says at each rate, and for the guard: what is chosen among these, then the experts."""
-        pooled = np.concatenate([pool.rows(experts) for pool in self.pools])
-        return pooled, np.concatenate([self.choice.mixed(pooled)[None], experts])
+        if self._at_hand is None or self._at_hand[0] is not experts:
+            pooled = np.concatenate([pool.rows(experts) for pool in self.pools])
+            self._at_hand = experts, pooled, np.concatenate([self.choice.mixed(pooled)[None], experts])
+        return self._at_hand[1:]
 
     def mixed(self, experts: Floats) -> Floats:
         """ln of the guard's mean of what is pooled and of the experts."""
@@ -91,6 +94,7 @@ class GuardedMixing(Mixing):
     def learn(self, experts: Floats, label: int) -> None:
         """All learn."""
         pooled, guarded = self._pooled(experts)
+        self._at_hand = None
         self.guard.learn(guarded, label)
         self.choice.learn(pooled, label)
         for pool in self.pools:

@@ -179,6 +179,10 @@ def _require_fitting(
     if stack is None:
         return
     require_count("stack", stack)
+    if hasattr(make_model, "expert_settings"):
+        raise PreqError(
+            "a stack trains models of one kind together, and experts have learners of their own; leave it out"
+        )
     if sampler in LEARNING:
         raise PreqError(f"a stack draws its trials before any has run, and {sampler} learns from them; leave one out")
     if prune is not None:
@@ -206,6 +210,8 @@ def _model_facts(make_model: "AnyModel") -> dict[str, Any]:
 def _model_name(make_model: object) -> str:
     if isinstance(make_model, str):
         return make_model
+    if hasattr(make_model, "expert_settings"):
+        return str(make_model.expert_settings)
     return f"{getattr(make_model, '__module__', '')}:{getattr(make_model, '__qualname__', type(make_model).__name__)}"
 
 
