@@ -46,7 +46,7 @@ def draw(kind: str, folder: Path | list[Record], to: Path, **options: object) ->
     return texts_of(pq.plot(kind, folder, to, **options))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "weights"])  # which only mixed runs have
 def test_every_kind_in_three_formats_the_same_bytes_each_time(kind: str, runs: Path, tmp_path: Path) -> None:
     for suffix, head in [("png", b"\x89PNG"), ("svg", b"<?xml"), ("PDF", b"%PDF")]:
         content = pq.plot(kind, runs, tmp_path / f"one.{suffix}").read_bytes()

@@ -171,7 +171,8 @@ def _require_fitting(
         raise PreqError(f"a sweep is about the training of networks, and '{make_model}' is none; make runs of it")
     if experts := getattr(make_model, "each", ()):
         if stack is not None:
-            raise PreqError("a stack trains trials of one network together; leave --stack out where there are experts")
+            told = "a stack trains models of one kind together, and experts have learners of their own"
+            raise PreqError(f"{told}; leave it out")
         if all(prefix_of(each.model) is not None or (each.method and each.recipe) for each in experts):
             raise PreqError("every expert has all settings of its own, so that a space changes nothing; leave some out")
     if prune is not None and not method.prequential:
@@ -179,10 +180,6 @@ def _require_fitting(
     if stack is None:
         return
     require_count("stack", stack)
-    if hasattr(make_model, "expert_settings"):
-        raise PreqError(
-            "a stack trains models of one kind together, and experts have learners of their own; leave it out"
-        )
     if sampler in LEARNING:
         raise PreqError(f"a stack draws its trials before any has run, and {sampler} learns from them; leave one out")
     if prune is not None:
@@ -210,8 +207,6 @@ def _model_facts(make_model: "AnyModel") -> dict[str, Any]:
 def _model_name(make_model: object) -> str:
     if isinstance(make_model, str):
         return make_model
-    if hasattr(make_model, "expert_settings"):
-        return str(make_model.expert_settings)
     return f"{getattr(make_model, '__module__', '')}:{getattr(make_model, '__qualname__', type(make_model).__name__)}"
 
 

@@ -18,7 +18,7 @@ MOST_MIXED = 4
 """Mixed runs that are shown, the best first."""
 STEP = 3.0
 """Units of the drawing between two points of an outline."""
-WORTH_A_NAME = 0.18
+WORTH_A_NAME = 0.25
 """The share of the height that an area must reach somewhere to have its name written into it."""
 ROOM = 60.0
 """Between a name and the edges of the drawing."""

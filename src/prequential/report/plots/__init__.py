@@ -87,7 +87,7 @@ def plot(
         return plot_pareto(front, path, heldout=heldout)
     if kind == "regret" and (isinstance(reference, Record) or (reference is not None and Path(reference).is_dir())):
         wanted.append(reference)
-    found = RunSet.find(wanted, Needs(code=True, finite=True, prefix=prefix))
+    found = RunSet.find(wanted, Needs(code=True, finite=True, prefix=prefix, experts=kind == "weights"))
     found.warn()
     if same_inputs:
         require_same_inputs(found.records)
