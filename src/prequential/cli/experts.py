@@ -118,12 +118,17 @@ class ExpertFlags(SettingFlags):
             raise PreqError(
                 "a model is missing; name one or more (see preq models), or list experts with --experts FILE"
             )
-        asked_for = (self.members, self.mixer, self.averages, self.with_simple_codes or None)
-        if len(models) == 1 and all(value is None for value in asked_for) and not {*self.given} & {*self._mixer_flags}:
+        if len(models) == 1 and not self.asks_for_experts:
             return None
         members, averages = 1 if self.members is None else self.members, step_sizes(self.averages)
         own = [{"averages": averages} if prefix_of(model) is None else {} for model in models]
         return listed([{"model": model, "members": members, **each} for model, each in zip(models, own, strict=True)])
+
+    @property
+    def asks_for_experts(self) -> bool:
+        """Whether a flag was given that is about experts."""
+        asked = self.members, self.mixer, self.averages, self.experts, self.with_simple_codes or None
+        return any(value is not None for value in asked) or bool({*self.given} & {*self._mixer_flags})
 
     @property
     def _mixer_flags(self) -> Flags:

@@ -72,7 +72,7 @@ def main_plan(flags: PlanFlags) -> None:
     closing, flags = flags.heldout is not None, _together(replace(flags, heldout=flags.heldout or None))
     require_count("--events", flags.events, at_least=0)
     settled = _settled(flags)
-    if not flags.experts and bool(flags.models) != (flags.data is not None):
+    if not settled.models if flags.data is not None else flags.models:
         raise PreqError("a cost needs both --model and --data; give the other too, or leave both out")
     data = None if flags.data is None else flags.load(flags.data, flags.length)
     length = flags.length if flags.length is not None else 60_000 if data is None else len(data)
@@ -125,7 +125,7 @@ def _settled(flags: PlanFlags) -> Settled:
     """What decides the plan: that of models or experts, or of a method alone."""
     data = data_name(flags.data or "", flags.data_dir, flags.array)
     preset = find_preset(flags.preset, data, flags.models[0] if flags.models else "")
-    if flags.models or flags.experts or preset.listed is not None:
+    if flags.models or flags.asks_for_experts or preset.listed is not None:
         return flags.settled(flags.models, data)
     return Settled(*flags.chosen(preset), "")
 

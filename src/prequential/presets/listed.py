@@ -113,8 +113,8 @@ def read_listed(file: str | Path) -> Listed:
         PreqError: naming file, expert and mistake.
     """
     path = Path(file)
-    with reading(path):
-        content = path.open("rb").read(MOST_BYTES + 1)
+    with reading(path), path.open("rb") as opened:
+        content = opened.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise PreqError(f"{path} has more than {MOST_BYTES:,} bytes; a list of experts is a small file")
     try:
