@@ -136,7 +136,7 @@ def test_an_own_event_is_executed_by_a_learner_that_knows_it(monkeypatch: pytest
     method = Listed(Note(), Predict(0, 2), Note(np.array([1, 0])), Predict(2, 4))
     with pytest.raises(PreqError, match="Learner cannot take notes; use Noting"):
         pq.run(net, data_of(4), method, seed=0)
-    monkeypatch.setattr("prequential.runs.session.Learner", Noting)
+    monkeypatch.setattr("prequential.stack.engines.Learner", Noting)
     record = pq.run(net, data_of(4), method, seed=0)
     assert Noting.notes == [(0, None), (2, [1, 0])]
     assert len(record.nats) == 4

@@ -349,7 +349,7 @@ def test_records_are_kept_and_what_is_there_is_not_run_again(tmp_path: Path, mon
     with pytest.raises(PreqError, match="a directory for each of its 2 members, got 1"):
         run_stack(tiny, blobs(40), METHODS[0], recipes, out=[tmp_path / "c"] * 2, **arguments)
     sizes: list[int] = []
-    monkeypatch.setattr("prequential.runs.session.StackedLearner", _counting(sizes))
+    monkeypatch.setattr("prequential.stack.engines.StackedLearner", _counting(sizes))
     again = run_stack(
         tiny,
         blobs(40),

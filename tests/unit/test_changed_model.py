@@ -18,7 +18,7 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.learn import environment as machine
 from prequential.learn.base import BaseLearner
 from prequential.learn.repeated import prediction_of_few
-from prequential.runs import checkpoints, session
+from prequential.runs import beginning, checkpoints
 
 from ..conftest import blobs
 from ..laws.test_seams import Adaptive
@@ -106,7 +106,7 @@ def test_where_the_machine_differs_a_tolerance_and_the_warning_of_before_do(
     start: Start, now: float, is_near: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, real = stopped(start, tmp_path / "run"), machine.environment
-    monkeypatch.setattr(session, "environment", lambda learner: real(learner) | {"processor": "another"})
+    monkeypatch.setattr(beginning, "environment", lambda learner: real(learner) | {"processor": "another"})
     monkeypatch.setattr("tests.unit.test_changed_model.scale", now)
     refusal = nullcontext() if is_near else pytest.raises(PreqError, match="gives something else")
     told = pytest.warns(PreqWarning, match=r"the bits may differ from here on: processor .* then, another now")
@@ -119,7 +119,7 @@ def test_a_checkpoint_that_remembers_nothing_goes_on_with_a_warning(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, "prediction_of_few", lambda learner: None)
+        patch.setattr(checkpoints, "networks_of", lambda learner: [])
         out = stopped(start, tmp_path / "run")
     with pytest.warns(PreqWarning, match="of an earlier version, which remembered no prediction"):
         found = start(out=out, resume=True)
@@ -140,13 +140,12 @@ def test_what_is_remembered_is_a_few_numbers_and_looking_changes_nothing(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
-    real: Callable[[Any], Tensor | None] = prediction_of_few
+    real: Callable[[Any], Tensor] = prediction_of_few
 
-    def watched(learner: Any) -> Tensor | None:
+    def watched(learner: Any) -> Tensor:
         assert isinstance(learner, BaseLearner)
         before, generator = learner.state(), torch.get_rng_state()
         found = real(learner)
-        assert found is not None
         sizes.append(found.numel())
         for name, tensors in learner.state().items():
             assert all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(tensors, before[name], strict=True))

@@ -25,7 +25,7 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.learn.environment import environment
 from prequential.lock import DirectoryLock
 from prequential.methods import Method
-from prequential.runs import session
+from prequential.runs import beginning, session
 from prequential.runs.live import DIED, status_of
 from prequential.runs.progress import Progress
 from prequential.runs.record import ARRAYS, Record
@@ -140,10 +140,10 @@ def test_another_device_is_refused_and_other_versions_are_noted(
     with pytest.raises(pq.Interrupted):
         start(tmp_path / "run", stop_at=50)
     real = environment
-    monkeypatch.setattr(session, "environment", lambda device: real(device) | {"device": "cuda:0"})
+    monkeypatch.setattr(beginning, "environment", lambda device: real(device) | {"device": "cuda:0"})
     with pytest.raises(PreqError, match="device cpu then, cuda:0 now"):
         start(tmp_path / "run")
-    monkeypatch.setattr(session, "environment", lambda device: real(device) | {"torch": "9.9"})
+    monkeypatch.setattr(beginning, "environment", lambda device: real(device) | {"torch": "9.9"})
     with pytest.warns(PreqWarning, match=r"the bits may differ from here on: torch .* then, 9.9 now"):
         start(tmp_path / "run")
 
