@@ -1,6 +1,6 @@
 """Kill runs again and again, resume them each time, and compare what they leave with undisturbed ones.
 
-    python benchmarks/kill.py --kills 72 --to /tmp/kills            # seven kinds of run, 72 kills each
+    python benchmarks/kill.py --kills 72 --to /tmp/kills            # eight kinds of run, 72 kills each
     python benchmarks/kill.py --kinds dropout sweep --kills 10
 
 SIGKILL comes at random moments to the whole group of processes, half of the time while a checkpoint is being written.
@@ -25,7 +25,7 @@ from torch import Tensor, nn
 import prequential as pq
 from prequential.methods.rebuild import method_from_settings
 from prequential.models import build
-from prequential.runs.record import ARRAYS
+from prequential.runs.record import arrays_of
 from prequential.sweeps import LogUniform
 
 NAME, STEPS, HELD = "PREQ_KILL_MODEL", "PREQ_KILL_STEPS", "PREQ_KILL_HELD"
@@ -42,6 +42,7 @@ KINDS = {
         "run", "lenet",
         f"--length 12000 --first-block 4 --min-steps 4 --age-law pareto --age-scale 2000 {RUN}",
     ),
+    "mixed": ("run", "mlp1", f"--length 4000 --streams 4 --width 0.25 --members 2 --with-simple-codes {RUN}"),
     "stack": ("sweep", "mlp1", f"--length 4000 --streams 8 --trials 4 --stack 4 --space {__file__}:SPACE {RUN}"),
     "sweep": ("sweep", "mlp1", f"--length 4000 --streams 8 --trials 24 --jobs 2 --space {__file__}:SPACE {RUN}"),
 }  # fmt: skip
@@ -148,7 +149,8 @@ def differences(one: dict[str, pq.Record], other: dict[str, pq.Record]) -> list[
     """What the killed runs left that the undisturbed ones did not, or otherwise."""
     found = sorted(set(one) ^ set(other))
     for name in set(one) & set(other):
-        same = all(getattr(one[name], array).tobytes() == getattr(other[name], array).tobytes() for array in ARRAYS)
+        arrays = arrays_of(one[name].model)
+        same = all(getattr(one[name], array).tobytes() == getattr(other[name], array).tobytes() for array in arrays)
         if not same or one[name].heldout != other[name].heldout or one[name].codelength != other[name].codelength:
             found.append(name)
     return found

@@ -95,6 +95,7 @@ SWEEP = {
     "settings": {
         **{"model": str, "data": {"name": str, "*": SETTING}, "method": NAMED, "recipe?": {"*": SETTING}},
         **{"width?": Real(0), "seed?": SEED, "sampler?": str, "prune?": (None, str), "space?": dict},
+        **{"experts?": [{"model": str, "*": SETTING}], "mixer?": NAMED, "simple_codes?": bool},
     },
 }
 """`sweep.json` of a sweep."""

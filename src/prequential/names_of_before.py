@@ -57,7 +57,7 @@ def hint(then: object, now: object) -> str:
         >>> hint("lenet", "mnistnet")
         ''
     """
-    is_renamed = isinstance(now, str) and MODELS.get(now) == then
+    is_renamed = isinstance(now, str) and now in MODELS and MODELS[now] == then
     return f" (what was called {now} before is {then} now)" if is_renamed else ""
 
 

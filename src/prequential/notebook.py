@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from prequential.errors import PreqError
 from prequential.terminal import printable
 
+MOST_EXPERTS = 24
+"""That a notebook lists."""
 CELL = "padding:2px 10px;text-align:{side};white-space:nowrap"
 
 
@@ -63,6 +65,10 @@ def record_html(summary: Mapping[str, Any]) -> str:
         ("seconds", f"{summary['seconds']:,.1f}"),
         ("seed", str(summary["seed"])),
         ("status", status),
+        *(
+            (f"{each['name']} alone, nats", told(each["nats"], ",.1f"))
+            for each in summary.get("experts", ())[:MOST_EXPERTS]
+        ),
     ]
     title = f"{summary['data']} · {summary['model']} · {summary['method']}"
     return html_table(title, [], rows, below=[f"record: {summary['record']}"] if summary["record"] else [])

@@ -27,6 +27,7 @@ from prequential.events import (
     known,
     unknown_event,
 )
+from prequential.methods.joint import ForExperts
 from prequential.methods.method import Method, Work
 
 NOTHING: Indices = np.empty(0, np.int64)
@@ -127,6 +128,12 @@ class Plan:
                     counts.trained_examples += len(read)
                 case Evaluate():
                     counts.evaluates += 1
+                case ForExperts(kind="Train"):
+                    counts.trains += event.num_events
+                    counts.trained_examples += event.num_trained
+                case ForExperts(kind="Calibrate"):
+                    counts.calibrates += 1
+                    counts.calibrated_examples += event.indices.size
                 case _:
                     counts.others += 1
         return counts

@@ -108,7 +108,7 @@ def test_the_users_own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
             "run mnist lenet --strems 8",
             "unrecognized options: --strems, 8; did you mean --streams? see preq run --help",
         ),
-        ("run mnist", "missing from preq run: MODEL; see preq run --help"),
+        ("run mnist", "a model is missing; name one or more (see preq models), or list experts with --experts FILE"),
         ("run mnist lenet --streams many", "error parsing --streams: a whole number is needed, got 'many'; see preq"),
         ("run mnist lenet --lr fast", "error parsing --lr: a number is needed, got 'fast'"),
         ("run mnist lenet --seed x", "error parsing --seed: a whole number is needed, got 'x'"),

@@ -35,7 +35,7 @@ COMMANDS = {
     "probe": "which layer of which frozen network explains the labels best",
     "labels": "which labels of a run were expensive, and which classes are confused",
     "compare": "which run explains the data best, by how much, and how surely",
-    "plot": "pictures: regret, loss, error, curve, calibration, replay, pareto",
+    "plot": "pictures: regret, loss, error, curve, calibration, weights, replay, pareto",
     "report": "one page about runs for any browser: table, live plots, settings",
     "pareto": "what runs reached for what they cost: codelength against FLOPs",
 }

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ import numpy as np
 import tyro
 
 from prequential.cli.job import JobFlags
-from prequential.cli.parse import JsonFlag, PathText, flag_group
+from prequential.cli.parse import UNSET, JsonFlag, PathText, flag_group
 from prequential.cli.source import AgainFlags, reload
 from prequential.errors import PreqError, require_number
 from prequential.files import reading, write_atomically, writing
@@ -21,6 +22,7 @@ from prequential.terminal import tell
 
 if TYPE_CHECKING:
     from prequential.data.sequence import LoadedSequence
+    from prequential.experts.settings import AnyModel
     from prequential.learn.estimate import Expected
 
 MaxFlops = Annotated[float | None, tyro.conf.arg(metavar="FLOPS", help_behavior_hint="(default: no limit)")]
@@ -39,10 +41,20 @@ class Encode(JobFlags, JsonFlag):
 class OwnFlags:
     """Code of the user's own, which is never imported because a file names it."""
 
-    model: str | None = None
-    """The model, where it is your own: no code is imported because a file names it."""
+    model: Annotated[tyro.conf.UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="NAME"), UNSET] = ()
+    """The model, where it is your own: no code is imported because a file names it. Once for each, where experts are
+    your own."""
     method: str | None = None
     """The method, where it is your own, as file.py:Class."""
+
+
+def own_model(names: Sequence[str]) -> "AnyModel | None":
+    """The models that were given, as `decode` takes them."""
+    if len(names) <= 1:
+        return names[0] if names else None
+    from prequential.experts.settings import Experts
+
+    return Experts(list(names))
 
 
 @flag_group("data")
@@ -78,8 +90,8 @@ def main_encode(flags: Encode) -> None:
     from prequential.runs.codec import encode
 
     data = flags.load(flags.data, flags.length)
-    with ProgressBar(job["method"], len(data), plan_seed=flags.plan_seed) as bar:
-        content = encode(flags.model, data, **job, listeners=[bar])
+    with ProgressBar(flags.chosen_settings.plan_method, len(data), plan_seed=flags.plan_seed) as bar:
+        content = encode(data=data, **job, listeners=[bar])
     write_atomically(output, content)
     sizes = sizes_of(content, output)
     flags.result(lambda: sizes, partial(print_sizes, sizes))
@@ -103,11 +115,12 @@ def main_decode(flags: Decode) -> None:
     header = checked(Container.from_bytes(content, flags.bitstream).header)
     data = _inputs(flags, header)
     own: dict[str, Any] = {"method": flags.method, "device": flags.device}
-    expected, seconds = expect(content, data, flags.model, **own, max_flops=require_most(flags.max_flops))
+    model = own_model(flags.model)
+    expected, seconds = expect(content, data, model, **own, max_flops=require_most(flags.max_flops))
     tell(f"{len(data):,} labels in {len(content):,} bytes; {described(expected, seconds)}")
     sys.stdout.flush()
     with ProgressBar(method_from_settings(header["method"], flags.method), len(data), plan_seed=0) as bar:
-        labels = decode(content, data, flags.model, **own, listeners=[bar])
+        labels = decode(content, data, model, **own, listeners=[bar])
     if flags.original_order:
         if data.source_rows is None:
             raise PreqError(f"'{data.name}' is stored in sequence order and knows no other; leave --original-order out")

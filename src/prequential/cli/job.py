@@ -1,15 +1,15 @@
 """What `preq run` and `preq encode` share: data, model, method and recipe from flags."""
 
+from functools import cached_property
 from typing import Annotated, Any
 
 import tyro
 
+from prequential.cli.experts import ExpertFlags, Models, Settled
 from prequential.cli.parse import flag_group
-from prequential.cli.settings import SettingFlags
 from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
 from prequential.learn.execution import Execution
-from prequential.presets import find_preset
 from prequential.settings import setting
 
 
@@ -17,9 +17,10 @@ from prequential.settings import setting
 class ModelFlags:
     """The model."""
 
-    model: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="MODEL")]
+    models: Models
     """A model (see preq models), your own as package.module:factory or file.py:factory, or a classifier that is no
-    network as sklearn:ensemble.HistGradientBoostingClassifier or river:forest.ARFClassifier."""
+    network as sklearn:ensemble.HistGradientBoostingClassifier or river:forest.ARFClassifier. Several are experts, whose
+    predictions are mixed label by label into one code."""
     width: float | None = setting(None, hint="1.0")
     """Scale the model's layers."""
     seed: int = 0
@@ -63,17 +64,21 @@ class MachineFlags:
 
 
 @flag_group()
-class JobFlags(DataFlags, ModelFlags, SettingFlags, MachineFlags):
+class JobFlags(DataFlags, ModelFlags, ExpertFlags, MachineFlags):
     """Data, model, and everything that decides a run."""
 
+    @cached_property
+    def chosen_settings(self) -> Settled:
+        """Model or experts, method and recipe."""
+        return self.settled(self.models, data_name(self.data, self.data_dir, self.array))
+
     def job(self) -> dict[str, Any]:
-        """What `run` and `encode` take besides model and data, checked as far as that needs no data."""
-        method, recipe = self.chosen(
-            find_preset(self.preset, data_name(self.data, self.data_dir, self.array), self.model), self.model
-        )
+        """What `run` and `encode` take besides data, checked as far as that needs no data."""
+        settled = self.chosen_settings
         same = {name: getattr(self, name) for name in ("seed", "plan_seed", "device", "execution")}
-        width = 1.0 if self.width is None else self.width
-        return same | {"method": method, "recipe": recipe, "width": width, "threads": self.num_threads}
+        width, num_threads = 1.0 if self.width is None else self.width, self.num_threads
+        told = {"make_model": settled.make_model(), "method": settled.method, "recipe": settled.recipe}
+        return same | told | {"width": width, "threads": num_threads}
 
 
 def data_name(data: str, data_dir: str | None, array: str | None = None) -> str:

@@ -77,12 +77,21 @@ def main_presets(flags: PresetFlags) -> None:
         shown = [preset for preset in shown if preset.fits(flags.data, preset.model[0])]
     print_list(
         ("preset", "data", "model", "what it is", "reached"),
-        [(each.name, ", ".join(each.data), ", ".join(each.model), each.description, _reached(each)) for each in shown],
+        [(each.name, ", ".join(each.data), _models(each), each.description, _reached(each)) for each in shown],
         "the first that fits data and model is taken; flags go before it; the best of n runs costs ln n nats more",
     )
     for each in shown if flags.name else ():
         for line in ("", f"{each.name} for {', '.join(each.data)}: {each.recipe}", f"  {dict(each.settings)}"):
             say(Console(), line)
+
+
+def _models(preset: Preset) -> str:
+    """The models that a preset is for, or the experts that it names."""
+    if preset.listed is None:
+        return ", ".join(preset.model)
+    told = preset.listed
+    names = [f"{each.members} × {each.model}" if each.members > 1 else each.model for each in told.experts]
+    return " + ".join([*names, *["simple codes"] * told.simple_codes])
 
 
 def _reached(preset: Preset) -> Text:

@@ -30,6 +30,8 @@ GROUPS = ("", "data", "model", "method", "training", "sweep", "output", "machine
 """The headings of a help text, in order; flags without one come first."""
 GIVEN = "given"
 """The field that holds which of a command's generated flags were given."""
+NEEDED = dict.fromkeys(("runs", "directories"), "run; name its directory") | {"networks": "network; name it"}
+"""Fields that must not be empty, and what is missing where they are."""
 Generated = tuple[str, Any, Any]
 """A flag that no class defines: its name, its type as tyro takes it, and its default."""
 ByGroup = Mapping[str, Sequence[Generated]]
@@ -158,9 +160,8 @@ def parse(kind: type[Parsed], command: str, arguments: list[str], generated: ByG
         asked = {name: values.pop(name) for those in generated.values() for name, *_ in those}
         values[GIVEN] = {name: value for name, value in asked.items() if value is not None and value is not False}
     made = kind(**values)
-    if () in values.values():
-        wanted = "network; name it" if "models" in values else "run; name its directory"
-        raise PreqError(f"{program} needs at least one {wanted}, see {program} --help")
+    if empty := next((wanted for name, wanted in NEEDED.items() if values.get(name) == ()), None):
+        raise PreqError(f"{program} needs at least one {empty}, see {program} --help")
     return made
 
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import tyro
 
+from prequential.cli.experts import ExpertFlags, Models, Settled
 from prequential.cli.job import MachineFlags, data_name
 from prequential.cli.parse import MAYBE, UNSET, JsonFlag, Word, flag_group
-from prequential.cli.settings import SettingFlags
 from prequential.cli.source import SourceFlags
 from prequential.cli.streams import is_heard
 from prequential.errors import PreqError, require_count
 from prequential.events import Calibrate, Event, Predict, Train
-from prequential.learn.recipe import Recipe
-from prequential.libraries import prefix_of
+from prequential.methods.joint import ForExperts
 from prequential.plan import Counts, Plan
 from prequential.presets import find_preset
 from prequential.report.text import duration
@@ -44,8 +43,8 @@ class PlanDataFlags(SourceFlags):
 class PlanModelFlags:
     """The model, if any."""
 
-    model: Annotated[tyro.conf.Positional[Word], tyro.conf.arg(metavar="MODEL"), UNSET] = None
-    """The model whose cost is estimated."""
+    models: Models
+    """The model whose cost is estimated; several are experts, whose costs are summed."""
     model_by_flag: Annotated[Word, tyro.conf.arg(name="model"), UNSET] = None
     """The same as MODEL."""
     width: float = 1.0
@@ -53,7 +52,7 @@ class PlanModelFlags:
 
 
 @flag_group("output")
-class PlanFlags(PlanDataFlags, PlanModelFlags, SettingFlags, MachineFlags, JsonFlag):
+class PlanFlags(PlanDataFlags, PlanModelFlags, ExpertFlags, MachineFlags, JsonFlag):
     """List, count and check the events of a method. With data and a model also their cost: FLOPs, and the time it
     would take on this device, from a few steps that are measured (nothing is compiled, which makes long runs faster).
 
@@ -73,16 +72,15 @@ def main_plan(flags: PlanFlags) -> None:
     """Check, print."""
     closing, flags = flags.heldout is not None, _together(replace(flags, heldout=flags.heldout or None))
     require_count("--events", flags.events, at_least=0)
-    if (flags.model is None) != (flags.data is None):
+    settled = _settled(flags)
+    if not settled.models if flags.data is not None else flags.models:
         raise PreqError("a cost needs both --model and --data; give the other too, or leave both out")
-    preset = find_preset(flags.preset, data_name(flags.data or "", flags.data_dir, flags.array), flags.model or "")
     data = None if flags.data is None else flags.load(flags.data, flags.length)
     length = flags.length if flags.length is not None else 60_000 if data is None else len(data)
-    method, recipe = flags.chosen(preset, flags.model or "")
-    plan = Plan(method, length, flags.plan_seed, heldout=closing)
+    plan = Plan(settled.plan_method, length, flags.plan_seed, heldout=closing)
     plan.check()
     counts = plan.counts()
-    cost = {} if data is None else _cost(flags, plan, data, recipe)
+    cost = {} if data is None else _cost(flags, plan, data, settled)
 
     def facts() -> dict[str, Any]:
         told = {"method": plan.method.name, "length": plan.length, "plan_seed": plan.seed, "digest": plan.digest()}
@@ -109,7 +107,7 @@ def _print(plan: Plan, counts: Counts, cost: Mapping[str, Any], num_events: int)
         f"  ({counts.trained_examples / plan.length:.1f} per label)",
     )
     if cost and cost["seconds"] is None:
-        tell("  cost       cannot be counted: the model is no network")
+        tell("  cost       cannot be counted: a model is no network")
     elif cost:
         flops = "–" if cost["flops"] is None else f"{cost['flops']:.3g}"
         took = f"{cost['seconds']:.1f} s" if cost["seconds"] < 60 else duration(cost["seconds"])
@@ -121,25 +119,34 @@ def _print(plan: Plan, counts: Counts, cost: Mapping[str, Any], num_events: int)
 
 
 def _together(flags: PlanFlags) -> PlanFlags:
-    """Data and model, whether they were given by place or by flag; twice is a mistake."""
-    for name in ("data", "model"):
-        by_flag = getattr(flags, f"{name}_by_flag")
-        if by_flag is not None and getattr(flags, name) is not None:
-            raise PreqError(f"{name} was given twice, {getattr(flags, name)} and --{name} {by_flag}; keep one")
-        flags = replace(flags, **{name: by_flag or getattr(flags, name)})
-    return flags
+    """Data and models, whether they were given by place or by flag; twice is a mistake."""
+    for name, by_flag in (("data", flags.data_by_flag), ("models", flags.model_by_flag)):
+        if by_flag is not None and (by_place := getattr(flags, name)):
+            told, flag = by_place if name == "data" else " ".join(by_place), name.removesuffix("s")
+            raise PreqError(f"{flag} was given twice, {told} and --{flag} {by_flag}; keep one")
+    models = flags.models or tuple(filter(None, (flags.model_by_flag,)))
+    return replace(flags, data=flags.data_by_flag or flags.data, models=models)
 
 
-def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", recipe: Recipe) -> dict[str, Any]:
-    """What the plan costs with this model on this device."""
+def _settled(flags: PlanFlags) -> Settled:
+    """What decides the plan: that of models or experts, or of a method alone."""
+    data = data_name(flags.data or "", flags.data_dir, flags.array)
+    preset = find_preset(flags.preset, data, flags.models[0] if flags.models else "")
+    if flags.models or flags.asks_for_experts or preset.listed is not None:
+        return flags.settled(flags.models, data)
+    return Settled(*flags.chosen(preset), "")
+
+
+def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", settled: Settled) -> dict[str, Any]:
+    """What the plan costs with this model, or these experts, on this device."""
     from prequential.learn.environment import find_num_threads, num_threads
     from prequential.learn.estimate import estimate
     from prequential.runs.session import make_session
 
-    assert flags.model is not None
     how = (plan.seed, flags.width, flags.device, replace(flags.execution, compiled=False))
-    session = make_session(flags.model, data, plan.method, [recipe], [0], *how)
-    if prefix_of(flags.model) is not None:
+    model = settled.make_model()
+    session = make_session(model, data, settled.method, [settled.recipe], [0], *how)
+    if settled.without_network:
         return {"flops": None, "heldout_flops": None, "seconds": None, "device": flags.device}
     with num_threads(find_num_threads(flags.num_threads, session.learner)):
         found = estimate(plan, session.learner)
@@ -157,6 +164,10 @@ def describe(event: Event) -> str:
     """
     if isinstance(event, Predict):
         return f"Predict    labels {event.start}–{event.stop - 1}{' uniformly' if event.uniform else ''}"
+    if isinstance(event, ForExperts):
+        steps = f"{event.num_events} × " if event.num_events > 1 else ""
+        told = f"{steps}{event.kind} {event.indices.shape[-1] or ''}".strip()
+        return f"Experts    {told} for those of method {event.method + 1}"
     if not isinstance(event, Calibrate | Train):
         return repr(event)
     runs = np.split(event.indices, np.flatnonzero(np.diff(event.indices) != 1) + 1)

@@ -22,6 +22,7 @@ class PlotFlags:
     - error: next-step error rate along the sequence, smoothed
     - curve: codelength along the sequence, next-step loss beside it
     - calibration: temperature along the sequence, nats it saved, reliability diagram
+    - weights: of a mixed run, how much each expert is trusted along the sequence
     - replay: what was replayed when and at which age, from the plan alone
     - pareto: codelength against FLOPs
 
@@ -29,7 +30,7 @@ class PlotFlags:
     """
 
     kind: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="KIND", help_behavior_hint="(required)")] = ""
-    """regret, loss, error, curve, calibration, replay or pareto."""
+    """regret, loss, error, curve, calibration, weights, replay or pareto."""
     runs: Runs
     """Runs or folders of runs; runs that differ only in the seed become one line with a band."""
     output: Annotated[PathText, tyro.conf.arg(aliases=("-o",), help_behavior_hint="(required)")] = None

@@ -28,7 +28,7 @@ Networks = Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metava
 class ProbedFlags:
     """What is probed."""
 
-    models: Networks
+    networks: Networks
     """run:DIR (kept by preq run --keep-weights), MODEL@FILE.safetensors, a MODEL for an untrained one, or inputs."""
     layers: str = "last"
     """last: what the last layer of weights is given; all: every layer; or names of modules, with commas between."""
@@ -86,7 +86,7 @@ def main_probe(flags: Probe) -> None:
         flags.tell(f"{each.name}: {each.codelength:,.1f} nats")
 
     found = probe(
-        list(flags.models),
+        list(flags.networks),
         data,
         layers=flags.layers,
         readouts=READOUTS if flags.readouts is None else flags.readouts.split(","),

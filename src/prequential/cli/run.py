@@ -1,4 +1,4 @@
-"""`preq run DATA MODEL`."""
+"""`preq run DATA MODEL...`."""
 
 import math
 import sys
@@ -12,7 +12,6 @@ from prequential.cli.parse import JsonFlag, PathText, flag_group
 from prequential.errors import PreqError, require_known
 from prequential.learn.execution import Execution
 from prequential.libraries import prefix_of
-from prequential.methods import Method
 from prequential.report.picture import require_picture_path
 from prequential.report.plots import plot
 from prequential.runs.record import Record, require_no_run
@@ -64,7 +63,7 @@ class Run(JobFlags, RunMachineFlags, JsonFlag):
 def main_run(flags: Run) -> int:
     """Run, print."""
     job = flags.job()
-    method: Method = job["method"]
+    method = flags.chosen_settings.plan_method
     if flags.resume and flags.out is None:
         raise PreqError("--resume needs the directory of the run; give --out")
     if flags.keep_weights and flags.out is None:
@@ -89,7 +88,7 @@ def main_run(flags: Run) -> int:
     signal_number = 0
     with ProgressBar(method, len(data), plan_seed=flags.plan_seed, tell=flags.tell) as bar:
         try:
-            record = run(flags.model, data, **job, **kept, listeners=[bar, *trackers])
+            record = run(data=data, **job, **kept, listeners=[bar, *trackers])
         except Interrupted as interrupted:
             record, signal_number = interrupted.record, interrupted.signal_number
     drawn = None

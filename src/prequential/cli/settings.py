@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import tyro
 
@@ -124,6 +124,8 @@ class SettingFlags:
     plan_seed: int = 0
     """The seed of the plan."""
     given: dict[str, Any] = field(default_factory=dict)
+    MORE: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    """Classes of settings that a command has flags for besides methods and recipe, by heading."""
 
     @property
     def of_method(self) -> dict[str, Any]:
@@ -150,6 +152,13 @@ class SettingFlags:
         return preset.method(name, self._of_method(name)), Recipe()
 
 
+def flags_of(method: str) -> set[str]:
+    """The flags that mean something with this method: its own, and those of training."""
+    kind = find_method(method)
+    own = {name for name, homes in setting_flags(*_kinds(method)).items() if kind in homes}
+    return own | set(setting_flags(Recipe))
+
+
 def _kinds(method: str | None) -> tuple[Any, ...]:
     """The methods there are; a user's own comes first."""
     return (*([find_method(method)] if method and ":" in method else []), *METHODS.values())
@@ -163,9 +172,10 @@ def parse_settings(kind: type[Parsed], command: str, arguments: list[str]) -> Pa
     asked = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     asked.add_argument("--method", nargs="?")
     method: str | None = asked.parse_known_args(arguments)[0].method
-    owners = {"method": _kinds(method), "training": (Recipe,)}
+    owners = {"method": _kinds(method), "training": (Recipe,), **kind.MORE}
     flags = {group: setting_flags(*kinds) for group, kinds in owners.items()}
-    for name in (*flags["training"], *(each.name for each in fields(kind))):
+    others = [name for group, those in flags.items() if group != "method" for name in those]
+    for name in (*others, *(each.name for each in fields(kind))):
         if name in flags["method"]:
             raise PreqError(
                 f"the flag --{name.replace('_', '-')} of the method '{method}' has a meaning already; "

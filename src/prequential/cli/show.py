@@ -13,8 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from prequential.methods import Method
+from prequential.mixers.kept import expert_names
 from prequential.plan import Plan
 from prequential.reference import Published, other_figure, published
+from prequential.report.experts import Mixed, beginning
 from prequential.report.table import Column, print_table, say
 from prequential.report.text import counted, number
 from prequential.runs.progress import Progress as RunProgress
@@ -71,9 +73,11 @@ class ProgressBar(LiveLine):
         self._run = self.add_task("run", total=whole, position="", nats="–", rate="–", errors="–")
 
     def begin(self, facts: Mapping[str, Any], progress: RunProgress) -> None:
-        """The first line of a run: how inputs that are scaled reach the network."""
+        """The first lines of a run: how inputs that are scaled reach the network, and who its experts are."""
         if self._tell is not None and facts.get("scale") is not None:
             self._tell(in_words(facts["scale"]))
+        if self._tell is not None and expert_names(facts["model"]):
+            self._tell(beginning(facts["model"]))
 
     def __call__(self, progress: RunProgress) -> None:
         told: dict[str, Any] = {"position": f"{progress.position:,}/{progress.length:,}"}
@@ -115,6 +119,11 @@ def print_result(record: Record) -> None:
     heads = ["", "this run", *([] if row is None else [row.label])]
     columns = [Column[Any](head, "", itemgetter(place), is_left=place == 0) for place, head in enumerate(heads)]
     print_table(console, columns, _rows(record, row))
+    if (mixed := Mixed.of(record)) is not None:
+        rows, more = mixed.shown()
+        print_table(console, mixed.columns, rows)
+        for sentence in filter(None, (more, mixed.sentence())):
+            say(console, sentence)
     if row is not None and row.note:
         say(console, f"{row.label}: {row.note}.")
     if row is not None and (other := other_figure(row)) is not None:

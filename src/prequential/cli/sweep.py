@@ -108,7 +108,7 @@ def main_sweep(flags: Sweep) -> int:
     data = Loader(load, {"name": flags.data, "length": flags.length, **source})
     with _Bar() as bar:
         try:
-            summary = sweep(flags.model, data, **job, **_arguments(flags, job["method"]), listeners=[bar])
+            summary = sweep(data=data, **job, **_arguments(flags, job["method"]), listeners=[bar])
         except SweepInterrupted as stopped:
             again = "the same command with --resume goes on"
             tell(f"preq: stopped after {bar.done} of {flags.trials} trials; {again}", error=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import tyro
 
-from prequential.cli.code import MaxFlops, OwnFlags, print_sizes, require_most, sizes_of
+from prequential.cli.code import MaxFlops, OwnFlags, own_model, print_sizes, require_most, sizes_of
 from prequential.cli.parse import JsonFlag, flag_group
 from prequential.cli.source import AgainFlags, named_again, reload, source_arguments
 from prequential.errors import PreqError
@@ -53,12 +53,12 @@ def main_verify(flags: Verify) -> None:
 
     names = [expert["model"] for expert in record.model.get("experts", ())] or [record.model["name"]]
     for name in names:
-        if not is_package_model(name) and flags.model != name:
+        if not is_package_model(name) and name not in flags.model:
             raise PreqError(f"the model '{name}' is not one of the package; give it again (--model {name})")
     seeds, made, data = record.seeds, record.environment, _data(flags, record)
     recipe, width, model = recipe_from_settings(record.recipe), record.model["width"], record.model["name"]
     if "experts" in record.model:
-        model = experts_again(record.model, flags.model, flags.method, data)
+        model = experts_again(record.model, own_model(flags.model), flags.method, data)
         method = model.method
     else:
         method = method_from_settings(record.method, flags.method)
@@ -160,7 +160,7 @@ def _decode_elsewhere(folder: Path, content: bytes, data: "LoadedSequence", flag
     else:
         np.save(inputs, data.inputs(np.arange(len(data))).numpy(), allow_pickle=False)
         command += ["--inputs", str(inputs)]
-    for flag, own in (("--model", flags.model), ("--method", flags.method)):
+    for flag, own in (*(("--model", model) for model in flags.model), ("--method", flags.method)):
         command += [flag, own] if own else []
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:

@@ -180,11 +180,6 @@ class Experts:
             names += [f"{own}, average {step_size:g}" for step_size in expert.averages] or [own]
         return names + list(SimpleCodes.names) * self.simple_codes
 
-    @property
-    def expert_settings(self) -> str:
-        """Name and mixer, by which a sweep knows them again; its trials tell the rest."""
-        return f"{self.name} by {self.mixer}"
-
     def completed(self, method: Method, recipe: Recipe, width: float, seed: int) -> "Experts":
         """The same, each expert with all of its settings: its own, or those of the run.
 

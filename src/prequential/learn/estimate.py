@@ -55,7 +55,16 @@ class Expected:
 
 
 def estimate(plan: Plan, learner: Learning) -> Estimate:
-    """Cost of a plan under a learner, which is trained a few steps on the way: use one that is made for this."""
+    """Cost of a plan under a learner, which is trained a few steps on the way: use one that is made for this. Of
+    several learners what they take together, and the batch size of the first."""
+    if not hasattr(learner, "shares"):
+        return _estimate(plan, learner)
+    each = [_estimate(share.plan, share.learner) for share in learner.shares(plan, None)]
+    seconds, step = (sum(getattr(one, part) for one in each) for part in ("seconds", "train_step_seconds"))
+    return Estimate(flops_of(plan, learner), seconds, step, each[0].batch_size)
+
+
+def _estimate(plan: Plan, learner: Learning) -> Estimate:
     counts, shapes = plan.counts(), Shapes.of(plan)
     batch_size = max(2, shapes.main_batch[0] or round(counts.trained_examples / max(counts.trains, 1)))
     positions = np.arange(batch_size) % len(learner.data)

@@ -1,5 +1,6 @@
 """What the record of a mixed run has besides: the nats of each expert, and whom the mixture believed. No torch."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -67,3 +68,16 @@ class OfExperts:
         kept = int(np.searchsorted(self.expert_weights_after, length, side="right"))
         found = self.expert_nats[:length], self.expert_weights_after[:kept], self.expert_weights[:kept]
         return dict(zip(EXPERT_ARRAYS, found, strict=True))
+
+    def expert_columns(self) -> dict[str, NDArray[np.float64]]:
+        """The nats of each expert as columns of a table, named after it."""
+        nats = self.expert_nats
+        return {} if nats is None else {f"nats of {name}": nats[:, at] for at, name in enumerate(self.expert_names)}
+
+    def summary_of_experts(self) -> dict[str, Any]:
+        """What `--json` says of experts: what each alone would have cost, and who mixed them."""
+        if self.expert_nats is None:
+            return {}
+        totals = zip(self.expert_names, self.expert_nats.sum(axis=0).tolist(), strict=True)
+        told = [{"name": name, "nats": total if math.isfinite(total) else None} for name, total in totals]
+        return {"experts": told, "mixer": getattr(self, "model", {}).get("mixer", {}).get("name")}

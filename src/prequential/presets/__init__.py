@@ -15,6 +15,7 @@ from prequential.errors import PreqError, require_known
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method, age_law
 from prequential.methods.rebuild import find_method
+from prequential.presets.listed import Listed, listed
 from prequential.settings import from_plain
 
 
@@ -50,6 +51,8 @@ class Preset:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of methods, by name or role; a method takes those that it has."""
     reached: tuple[Reached, ...] = ()
+    listed: Listed | None = None
+    """Experts and their mixer, where it names them: then the run needs no model."""
 
     def fits(self, data: str, model: str) -> bool:
         """Whether it is meant for this data and this model."""
@@ -92,6 +95,9 @@ def _presets(told: Mapping[str, Any]) -> tuple[Preset, ...]:
             recipe=recipe_from_settings(recipe(own.get("recipe", {}))),
             settings={key: age_law(**value) if isinstance(value, dict) else value for key, value in settings.items()},
             reached=tuple(Reached(**each) for each in own.get("reached", ())),
+            listed=listed(own["experts"], own.get("mixer"), own.get("simple_codes", False))
+            if "experts" in own
+            else None,
         )
 
     return tuple(preset(**each) for each in told["preset"])

@@ -35,6 +35,8 @@ class Needs:
     """A codelength that is not infinite; of runs that are named only where `whole` says so."""
     whole: bool = False
     """Also a run that is named must be finished."""
+    experts: bool = False
+    """Experts that were mixed."""
     prefix: bool = False
     """Runs that have coded some labels will do."""
 
@@ -46,6 +48,8 @@ class Needs:
                 return f"not finished ({status})"
             if status == "diverged" and self.finite:
                 return "that diverged"
+        if self.experts and not record.expert_names:
+            return "with one model, and no experts whose weights could be drawn (--members, --mixer)"
         if self.flops and record.flops is None:
             return "without FLOPs"
         if self.heldout and not record.prequential and record.heldout is None:

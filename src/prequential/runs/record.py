@@ -115,6 +115,7 @@ class Record(Facts, LabelCosts, OfExperts):
             "seed": self.seeds["seed"],
             "record": None if self.path is None else str(self.path),
             **({"class_names": list(self.class_names)} if self.class_names else {}),
+            **self.summary_of_experts(),
         } | ({} if self.status == "finished" else {"status": self.status, "positions": len(self.nats)})
 
     def _repr_html_(self) -> str:
@@ -124,7 +125,8 @@ class Record(Facts, LabelCosts, OfExperts):
         """What is known of each position, as equally long arrays; the large ones are not copied."""
         known = {"label" if name == "labels" else name: getattr(self, name) for name in PER_POSITION}
         temperature = spread(self.temperatures, self.temperature_positions, len(self.nats))
-        return {"position": np.arange(len(self.nats)), **known, "temperature": temperature}
+        position = np.arange(len(self.nats))
+        return {"position": position, **known, "temperature": temperature, **self.expert_columns()}
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame with a row for each position (see `columns`)."""

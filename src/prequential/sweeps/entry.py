@@ -66,7 +66,8 @@ def sweep(
     """Run many trials whose settings are drawn from a space.
 
     Args:
-        make_model: as for `run`. With several jobs it must be a name, or defined at the top of a module.
+        make_model: as for `run`. With several jobs it must be a name, or defined at the top of a module. Of experts the
+            space changes what they take from the run; what one has of its own it keeps.
         data: the sequence.
         method: as for `run`; the space changes its settings.
         recipe: as for `run`; the space changes its settings.
@@ -125,7 +126,7 @@ def sweep(
     track = require_trackers(track, out)
     run_settings = {"plan_seed": plan_seed, "device": device, "threads": threads}
     facts = {
-        "model": _model_name(make_model),
+        **_model_facts(make_model),
         "data": _data_facts(data),
         "method": settings_of(base.method),
         "recipe": settings_of(base.recipe),
@@ -178,15 +179,17 @@ def _require_fitting(
     """Refuse what cannot go together."""
     if prefix_of(make_model) is not None:
         raise PreqError(f"a sweep is about the training of networks, and '{make_model}' is none; make runs of it")
+    if experts := getattr(make_model, "each", ()):
+        if stack is not None:
+            told = "a stack trains models of one kind together, and experts have learners of their own"
+            raise PreqError(f"{told}; leave it out")
+        if all(prefix_of(each.model) is not None or (each.method and each.recipe) for each in experts):
+            raise PreqError("every expert has all settings of its own, so that a space changes nothing; leave some out")
     if prune is not None and not method.prequential:
         raise PreqError(f"{method.name} has no codelength to prune by; leave pruning out")
     if stack is None:
         return
     require_count("stack", stack)
-    if hasattr(make_model, "expert_settings"):
-        raise PreqError(
-            "a stack trains models of one kind together, and experts have learners of their own; leave it out"
-        )
     if sampler in LEARNING:
         raise PreqError(f"a stack draws its trials before any has run, and {sampler} learns from them; leave one out")
     if prune is not None:
@@ -195,11 +198,25 @@ def _require_fitting(
         raise PreqError(f"a stack has an engine of its own, and '{engine}' was asked for; leave one out")
 
 
+def _model_facts(make_model: "AnyModel") -> dict[str, Any]:
+    """The name of the model; of experts also what each has of its own, and how they are mixed."""
+    from prequential.experts.settings import Experts
+
+    if not isinstance(make_model, Experts):
+        return {"model": _model_name(make_model)}
+    experts = [
+        {name: getattr(each, name) for name in ("width", "seed")}
+        | {"model": _model_name(each.model), "averages": list(each.averages)}
+        | {name: None if (own := getattr(each, name)) is None else settings_of(own) for name in ("method", "recipe")}
+        for each in make_model.each
+    ]
+    mixed = {"mixer": settings_of(make_model.mixer), "simple_codes": make_model.simple_codes}
+    return {"model": make_model.name, "experts": experts, **mixed}
+
+
 def _model_name(make_model: object) -> str:
     if isinstance(make_model, str):
         return make_model
-    if hasattr(make_model, "expert_settings"):
-        return str(make_model.expert_settings)
     return f"{getattr(make_model, '__module__', '')}:{getattr(make_model, '__qualname__', type(make_model).__name__)}"
 
 

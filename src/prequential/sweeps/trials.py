@@ -16,6 +16,7 @@ from prequential.errors import PreqError, PreqWarning, in_one_line
 from prequential.events import Predict, Train
 from prequential.learn.recipe import SHARED
 from prequential.lock import DirectoryLock
+from prequential.methods import Method
 from prequential.plan import Plan
 from prequential.runs.leftovers import remove_leftovers
 from prequential.runs.progress import Listener, Progress
@@ -192,6 +193,12 @@ class TrialRunner:
     def _resolved(self, trial: Trial) -> Resolved:
         return resolve(trial.settings, replace(self.work.base, seed=trial.seed))
 
+    def _method(self, trial: Trial) -> Method:
+        """Of its plan: that of the run, of experts all of theirs together."""
+        run, model = self._resolved(trial), self.work.make_model
+        method: Method = (model.completed(**vars(run)) if hasattr(model, "completed") else run).method
+        return method
+
     def _place(self, trial: Trial) -> Path:
         path = require_writable(trial_path(self.work.directory, trial.number))
         with DirectoryLock(path, LOCK_SECONDS):
@@ -202,7 +209,7 @@ class TrialRunner:
         if record.status != "pruned":
             return 1.0
         plan_seed = self.work.arguments.get("plan_seed", 0)
-        plan = Plan(self._resolved(trial).method, record.length, plan_seed, heldout=self.data.heldout is not None)
+        plan = Plan(self._method(trial), record.length, plan_seed, heldout=self.data.heldout is not None)
         trained = before = 0
         for event in plan.events():
             if isinstance(event, Predict) and event.start < len(record.nats):

@@ -47,8 +47,8 @@ def write_report(
     found = RunSet.find(runs, Needs(prefix=prefix), slim)
     found.warn()
     comparison = compare(found.records, prefix=prefix, same_inputs=same_inputs)
-    best = next(run for run in found.runs if run.name == comparison.best.runs[0])  # of which the comparison has a part
-    page = page_of(comparison, found.notes, cut(best.load(), comparison.length), examples)
+    by_name = {run.name: run for run in found.runs}  # of which the comparison has a part
+    page = page_of(comparison, found.notes, examples, lambda name: cut(by_name[name].load(), comparison.length))
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page.encode(errors="backslashreplace"))

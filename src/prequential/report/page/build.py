@@ -4,7 +4,7 @@ import base64
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -19,6 +19,7 @@ from prequential.report.columns import CodeRow, Row, code_rows_of, columns_of, t
 from prequential.report.comparison import Comparison
 from prequential.report.labels import Examples, Expenses
 from prequential.report.page.cost import cost_of
+from prequential.report.page.experts import mixed_runs
 from prequential.report.page.facts import (
     class_bars,
     data_card,
@@ -63,16 +64,18 @@ RUN_COLUMNS: list[Column[Any]] = [
 def page_of(
     comparison: Comparison,
     notes: Sequence[str] = (),
-    expensive: Record | None = None,
     examples: Examples | None = None,
+    whole: Callable[[str], Record] | None = None,
 ) -> str:
     """The whole page as HTML. The same comparison always gives the same text.
 
     Args:
         notes: stand behind the summary.
-        expensive: the whole record whose labels are shown. Default: that of the best.
         examples: shows what the labels are about.
+        whole: gives the whole record of a run by its name. Default: what the comparison has of it.
     """
+    runs = {run.name: run for entry in comparison.entries for run in entry.members}
+    load = whole or (lambda name: runs[name].load())
     templates = Environment(
         loader=FunctionLoader(_file), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         finalize=_shown,
@@ -101,9 +104,11 @@ def page_of(
         missing=NOTHING,
         cost=cost_of(comparison),
         mattered=mattered(comparison),
+        mixed=mixed_runs(comparison, load),
+        sentence=sentence,
         card=data_card(comparison, longest),
         classes=class_bars(longest),
-        expenses=Expenses.of(expensive or comparison.best.members[0].load(), MOST_EXPENSIVE, examples),
+        expenses=Expenses.of(load(comparison.best.runs[0]), MOST_EXPENSIVE, examples),
         expensive_run=comparison.best.runs[0],
         sort_key=_sort_key,
         num_runs=counted(len(records), "run"),

@@ -66,6 +66,8 @@ def flat(facts: dict[str, Any], above: str = "") -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in facts.items():
         name = above + str(key).replace("_", " ")
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            value = {str(place): item for place, item in enumerate(value, 1)}
         found |= flat(value, f"{name} · ") if isinstance(value, dict) and value else {name: as_text(value)}
     return found
 

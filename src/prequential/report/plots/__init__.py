@@ -1,4 +1,4 @@
-"""Pictures of runs: regret, loss, error, curve, calibration, replay and pareto. Reads records only. No torch."""
+"""Pictures of runs: regret, loss, error, curve, calibration, weights, replay, pareto. Reads records only. No torch."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,6 +12,7 @@ from prequential.report.plots.draw import Options
 from prequential.report.plots.front import Front, plot_pareto
 from prequential.report.plots.replay import plot_replay
 from prequential.report.plots.sequence import ERROR, LOSS, plot_curves, plot_regret, plot_smoothed
+from prequential.report.plots.weights import plot_weights
 from prequential.report.runs import Needs, RunSet
 from prequential.report.seeds import SeedGroup
 from prequential.runs.record import Record
@@ -22,6 +23,7 @@ OF_GROUPS: dict[str, Callable[[Sequence[SeedGroup], Path, Options], None]] = {
     "error": partial(plot_smoothed, ERROR),
     "curve": plot_curves,
     "calibration": plot_calibration,
+    "weights": plot_weights,
     "replay": plot_replay,
 }
 """The pictures of runs that are grouped by seed."""
@@ -45,7 +47,7 @@ def plot(
     """Draw runs and write the picture as PNG, SVG or PDF, whichever the name ends in.
 
     Args:
-        kind: one of `KINDS`: regret, loss, error, curve, calibration, replay, pareto.
+        kind: one of `KINDS`: regret, loss, error, curve, calibration, weights, replay, pareto.
         runs: records, run directories or folders of runs.
         path: the file.
         reference: for `regret`, the run to compare with, the name of a line, or a simple code of the labels:
@@ -85,7 +87,7 @@ def plot(
         return plot_pareto(front, path, heldout=heldout)
     if kind == "regret" and (isinstance(reference, Record) or (reference is not None and Path(reference).is_dir())):
         wanted.append(reference)
-    found = RunSet.find(wanted, Needs(code=True, finite=True, prefix=prefix))
+    found = RunSet.find(wanted, Needs(code=True, finite=True, prefix=prefix, experts=kind == "weights"))
     found.warn()
     if same_inputs:
         require_same_inputs(found.records)

@@ -18,12 +18,12 @@ from prequential.report.text import counted, sentence
 from prequential.runs.record import Record
 
 SCALES = ("log", "linear")
-ALONG_THE_SEQUENCE = ("regret", "loss", "error", "curve", "calibration")
+ALONG_THE_SEQUENCE = ("regret", "loss", "error", "curve", "calibration", "weights")
 USED_BY = {
     "reference": ("regret",),
     "axis": ALONG_THE_SEQUENCE,
     "window": ("regret", "loss", "error", "curve"),
-    "each_seed": (*ALONG_THE_SEQUENCE, "pareto"),
+    "each_seed": (*ALONG_THE_SEQUENCE[:-1], "pareto"),
     "heldout": ("pareto",),
     "prefix": ALONG_THE_SEQUENCE,
     "same_inputs": (*ALONG_THE_SEQUENCE, "pareto"),
