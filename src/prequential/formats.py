@@ -39,7 +39,6 @@ FIGURES = (None, {"loss": Real(), "error_rate": Real(), "*": Real()})
 STATUSES = frozenset(("finished", "diverged", "pruned", "stopped", "failed", "running"))
 
 RECORD = IDENTITY | {
-    "environment": IDENTITY["environment"] | {"threads": THREADS},
     "data": {name.removesuffix("?") if name == "heldout?" else name: shape for name, shape in IDENTITY["data"].items()},
     **{"prequential": bool, "status": STATUSES, "heldout": FIGURES, "seconds": Real(0)},
     **{"flops": (None, {"code": Real(0), "heldout": Real(0)}), "arrays": {"*": {"length": COUNT, "digest": str}}},

@@ -80,7 +80,6 @@ def test_a_shape_names_the_place() -> None:
         *({"status": "done"}, {"seconds": "long"}, {"flops": {"code": 1}}, {"heldout": {"loss": None}}),
         *({"model": {"name": "a"}}, {"data": {"name": "a", "inputs": "0", "labels": "1"}}),
         *({"data": {"name": "a"}}, {"arrays": {}}, {"arrays": 3}, {"environment": {"device": 7}}, {"length": 65}),
-        *({"environment": {}},),
     ],
     ids=str,
 )
@@ -101,6 +100,17 @@ def test_a_record_of_fewer_classes_than_its_labels_have_is_refused(number: int, 
     rewritten(tmp_path / "run/record.json", "record", num_classes=number)
     with pytest.raises(PreqError, match=f"does not fit record.json, which has {number} classes"):
         pq.load(tmp_path / "run")
+
+
+@pytest.mark.parametrize("missing", ["threads", "device"])
+def test_a_record_without_its_machine_proves_nothing(
+    missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = pq.run("mlp1", blobs(32).without_heldout(), METHOD, seed=0, width=0.02, threads=1, out=tmp_path / "run")
+    left = {name: value for name, value in record.environment.items() if name != missing}
+    rewritten(tmp_path / "run/record.json", "record", environment=left)
+    assert main(["verify", str(tmp_path / "run")]) == 2
+    assert f"does not say its {missing}" in capsys.readouterr().err
 
 
 def test_more_threads_than_the_machine_can_have_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

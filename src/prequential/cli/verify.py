@@ -45,6 +45,8 @@ def main_verify(flags: Verify) -> None:
     remove_leftovers(record.path, record.status)
     if record.status != "finished" or not record.prequential:
         raise PreqError(f"{flags.run} holds no finished code (status {record.status}, {record.method['name']})")
+    if unknown := next((name for name in ("device", "threads") if name not in record.environment), None):
+        raise PreqError(f"{flags.run} does not say its {unknown} any more: its record was changed, and proves nothing")
     from prequential.learn.estimate import require_flops
     from prequential.models import is_package_model
     from prequential.runs.codec import encode_and_score
