@@ -123,15 +123,14 @@ def test_mixing_afterwards_agrees_with_the_code(mixer: str) -> None:
 
 def test_an_expert_of_a_joint_plan_and_an_average_learn_what_they_would_alone() -> None:
     data = blobs(60).without_heldout()
-    joint = pq.run(MIXED["joint"], data, METHOD, seed=1)
-    alone = pq.run(small, data, OTHER, seed=1)
+    both = pq.Experts([tiny, pq.Expert(small_batches, method=OTHER)], "switching")
+    joint, alone = pq.run(both, data, METHOD, seed=1), pq.run(small_batches, data, OTHER, seed=1)
     assert joint.expert_nats is not None
     assert joint.expert_nats[:, 1].tobytes() == alone.nats.tobytes()
-    averaged = pq.run(MIXED["averages"], data, METHOD, seed=1)
-    assert averaged.expert_nats is not None
     for number, step_size in enumerate((0.3, 0.01)):
         alone = pq.run(small_batches, data, METHOD, pq.Recipe(ema_step_size=step_size), seed=1)
-        own = pq.run(pq.Experts([pq.Expert(small_batches, averages=(0.3, 0.01))], "bayes"), data, METHOD, seed=1)
+        averages = pq.Experts([pq.Expert(small_batches, averages=(0.3, 0.01))], "bayes")
+        own = pq.run(averages, data, METHOD, seed=1)
         assert own.expert_nats is not None
         assert own.expert_nats[:, number].tobytes() == alone.nats.tobytes()
 
