@@ -123,14 +123,11 @@ class Plan:
                     counts.calibrates += 1
                     counts.calibrated_examples += len(indices)
                     counts.recomputed_examples += len(read)
-                case Train():
-                    counts.trains += 1
-                    counts.trained_examples += len(read)
+                case Train() | ForExperts(kind="Train"):
+                    counts.trains += getattr(event, "num_events", 1)
+                    counts.trained_examples += event.indices.size
                 case Evaluate():
                     counts.evaluates += 1
-                case ForExperts(kind="Train"):
-                    counts.trains += event.num_events
-                    counts.trained_examples += event.num_trained
                 case ForExperts(kind="Calibrate"):
                     counts.calibrates += 1
                     counts.calibrated_examples += event.indices.size

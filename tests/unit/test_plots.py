@@ -288,7 +288,7 @@ def test_a_prefix_is_what_all_have_coded(runs: Path, tmp_path: Path, capsys: Cap
 
 
 MISTAKES = [
-    ("", "preq plot needs a kind of picture: regret, loss, error, curve, calibration, replay, pareto; see"),
+    ("", "preq plot needs a kind of picture: regret, loss, error, curve, calibration, weights, replay, pareto; see"),
     ("regrett RUN -o r.png", "unknown kind of picture 'regrett'; did you mean 'regret'? known: regret, loss, error"),
     ("regret -o r.png", "preq plot needs at least one run; name its directory, see preq plot --help"),
     ("regret RUN", "preq plot needs a file for the picture; add -o regret.png (or .svg, .pdf)"),

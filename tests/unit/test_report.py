@@ -305,7 +305,14 @@ def test_none_of_it_needs_torch(folder: Path, tmp_path: Path) -> None:
 
 def test_the_files_of_the_page_are_in_use_and_short() -> None:
     files = sorted(path for path in (SOURCE / "report" / "page" / "files").iterdir() if path.is_file())
-    assert {path.name for path in files} == {*SCRIPTS, "page.html", "labels.html", "tables.html", "page.css"}
+    assert {path.name for path in files} == {
+        *SCRIPTS,
+        "page.html",
+        "labels.html",
+        "experts.html",
+        "tables.html",
+        "page.css",
+    }
     for path in files:
         assert path.read_text(encoding="utf-8").count("\n") <= 250
     root = SOURCE.parents[1]

@@ -20,7 +20,7 @@ from prequential.measure.comparable import (
     told_of,
 )
 from prequential.measure.fronts import pareto_front
-from prequential.methods import METHODS
+from prequential.methods import METHODS, Online
 from prequential.report.entries import mean_of
 from prequential.report.names import data_of, settings_of_run
 from prequential.report.picture import COLOURS, FAINT, MARKS, literal, number_axis, picture, plain_number
@@ -172,7 +172,8 @@ def styles_of(methods: Iterable[str]) -> list[tuple[str, str]]:
         [('#e69f00', 'v'), ('#56b4e9', '<'), ('#0072b2', 'o')]
     """
     styles = list(zip(COLOURS, MARKS, strict=True))
-    known = dict(zip(METHODS, styles, strict=False))
+    counted_by = [name for name in METHODS if name != Online.name]  # whose learners have no FLOPs, and no dot here
+    known = dict(zip(counted_by, styles, strict=False))
     others = cycle(styles[len(known) :] or styles)
     return [known.get(method) or next(others) for method in methods]
 
