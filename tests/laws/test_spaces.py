@@ -95,8 +95,8 @@ def test_trials_seeds_and_names_draw_differently() -> None:
     assert len({run_seed(seed, n) for seed in (0, 1) for n in range(50)}) == 100
 
 
-@given(st.sampled_from(sorted(SPACES)), st.sampled_from(sorted(METHODS)), st.integers(0, 10_000))
-def test_every_space_of_the_paper_fits_every_method(name: str, method: str, number: int) -> None:
+@given(st.sampled_from(sorted(SPACES)), st.sampled_from(sorted(METHODS.keys() - {"online"})), st.integers(0, 10_000))
+def test_every_space_of_the_paper_fits_every_method_that_trains(name: str, method: str, number: int) -> None:
     space, base = SPACES[name], replace(BASE, method=METHODS[method]())
     require_space(space, base.method)
     settings = draw_settings(space, 0, number)

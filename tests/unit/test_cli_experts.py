@@ -297,7 +297,7 @@ def test_own_models_of_experts_are_given_again(table: str, tmp_path: Path, capsy
     one, two = f"{tmp_path}/own.py:one", f"{tmp_path}/own.py:two"
     job = f"encode {table} {one} {two} --streams 1 --threads 1 -o {tmp_path}/l.preq"
     assert preq(*job.split()) == 0
-    again = f"decode {tmp_path}/l.preq --data {table} -o {tmp_path}/l.npy"
+    again = f"decode {tmp_path}/l.preq --data {table.removesuffix(' --order given')} -o {tmp_path}/l.npy"
     assert preq(*again.split(), "--model", one) == 2
     assert "is not one of the package; give it again (--model" in capsys.readouterr().err
     assert preq(*again.split(), "--model", one, "--model", two) == 0

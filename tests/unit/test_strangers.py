@@ -98,7 +98,7 @@ def test_an_edited_record_is_refused_in_one_line(
 def test_a_record_of_fewer_classes_than_its_labels_have_is_refused(number: int, tmp_path: Path) -> None:
     synthetic_record(0, 64).save(tmp_path / "run")
     rewritten(tmp_path / "run/record.json", "record", num_classes=number)
-    with pytest.raises(PreqError, match=f"does not fit record.json, which has {number} classes"):
+    with pytest.raises(PreqError, match=f"does not fit .*record.json, which has {number} classes"):
         pq.load(tmp_path / "run")
 
 

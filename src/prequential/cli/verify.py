@@ -66,18 +66,8 @@ def main_verify(flags: Verify) -> None:
         method = method_from_settings(record.method, flags.method)
     if require_most(flags.max_flops) is not None:
         require_flops(most_flops_of(model, data, method, seeds["plan_seed"], recipe, width), flags.max_flops)
-    session = make_session(
-        model,
-        data,
-        method,
-        [recipe],
-        [seeds["seed"]],
-        plan_seed=seeds["plan_seed"],
-        width=width,
-        device=made["device"],
-        execution=_as_recorded(record),
-        evaluate=False,
-    )
+    shared = seeds["plan_seed"], width, made["device"], _as_recorded(record)
+    session = make_session(model, data, method, [recipe], [seeds["seed"]], *shared, evaluate=False)
     content, nats = encode_and_score(session, made["threads"])
     different = np.flatnonzero(~np.isclose(nats, record.nats, rtol=1e-9, atol=1e-12))
     if len(different):

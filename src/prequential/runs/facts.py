@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from numpy.typing import NDArray
+
 from prequential.conditioning import INPUTS_SO_FAR
-from prequential.errors import PreqWarning
+from prequential.errors import PreqError, PreqWarning
 from prequential.names_of_before import differences as differing
 from prequential.scaling import INTENSITY, Scale
 
@@ -90,3 +92,18 @@ def note_versions(facts: Facts, earlier: Mapping[str, Any], stacklevel: int) -> 
     if changed := _changed((name for name in VERSIONS if name in then), then, facts.environment):
         warnings.warn(f"the bits may differ from here on: {'; '.join(changed)}", PreqWarning, stacklevel + 1)
     return not changed
+
+
+def require_classes(facts: Mapping[str, Any], labels: NDArray[Any], predicted: NDArray[Any], file: object) -> None:
+    """Refuse labels and predictions that are none of the classes which the facts in a file tell of.
+
+    Example:
+        >>> import numpy as np
+        >>> require_classes({"num_classes": 3}, np.array([0, 2]), np.array([3, 2]), "record.json")
+        Traceback (most recent call last):
+        ...
+        prequential.errors.PreqError: class 3 does not fit record.json, which has 3 classes
+    """
+    top = max((int(values.max()) for values in (labels, predicted) if len(values)), default=-1)
+    if facts.get("target") is None and top >= facts["num_classes"]:
+        raise PreqError(f"class {top} does not fit {file}, which has {facts['num_classes']} classes")

@@ -22,7 +22,7 @@ from prequential.names_of_before import FORMATS, in_names_of_now, require_format
 from prequential.notebook import record_html, spread, to_arrow, to_pandas
 from prequential.plain import ForeignError, MisfitError, read_bytes, require_shape, sealed, unsealed
 from prequential.runs.costs import LabelCosts
-from prequential.runs.facts import Facts
+from prequential.runs.facts import Facts, require_classes
 from prequential.terminal import printable
 
 FORMAT = FORMATS[-1]
@@ -214,13 +214,10 @@ def load(directory: str | Path) -> Record:
     Raises:
         PreqError: naming the file that is missing or broken.
     """
-    path = Path(directory)
-    content = read_facts(path)
+    path, content = Path(directory), read_facts(Path(directory))
     described, columns = content["arrays"], arrays_of(content["model"])
     arrays: dict[str, Any] = {name: read_verified(path, name, described[name], columns[name]) for name in columns}
-    top = max((int(arrays[each].max()) for each in ("labels", "predicted") if len(arrays[each])), default=-1)
-    if content.get("target") is None and top >= content["num_classes"]:
-        raise PreqError(f"{path}: class {top} does not fit {RECORD_FILE}, which has {content['num_classes']} classes")
+    require_classes(content, arrays["labels"], arrays["predicted"], path / RECORD_FILE)
     plain = [f for f in fields(Record) if f.name not in (*ARRAYS, *EXPERT_ARRAYS, "path")]
     if missing := [f.name for f in plain if f.name not in content and f.default is MISSING]:
         raise PreqError(f"{path / RECORD_FILE} is damaged: {', '.join(missing)} missing")
