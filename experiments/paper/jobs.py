@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 import prequential as pq
+from prequential.measure.chance import two_sided
 from prequential.presets import find_preset
 from prequential.sweeps.sampling import draw_settings
 
@@ -170,6 +171,20 @@ def work_off(plan: Callable[[bool, list[Result]], Iterable[Job]], file: Path, fl
     print(f"{len(missing)} jobs are left" if missing else "all is done", flush=True)
 
 
+def student(degrees: int) -> float:
+    """The t that 95 % lie within; infinite without degrees of freedom.
+
+    Example:
+        >>> round(student(2), 3), round(student(63), 3), student(0)
+        (4.303, 1.998, inf)
+    """
+    low, high = 0.0, 100.0
+    for _ in range(60 if degrees > 0 else 0):
+        middle = (low + high) / 2
+        low, high = (middle, high) if two_sided(middle, degrees) > 0.05 else (low, middle)
+    return high if degrees > 0 else math.inf
+
+
 @dataclass(frozen=True)
 class Difference:
     """How much longer the code of b is than that of a, over seeds that both have."""
@@ -181,7 +196,7 @@ class Difference:
     @property
     def interval(self) -> tuple[float, float]:
         """95 %, by Student's t."""
-        t = {1: math.inf, 2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571}.get(self.num_seeds, 2.4)
+        t = student(self.num_seeds - 1)
         return self.mean - t * self.standard_error, self.mean + t * self.standard_error
 
     def verdict(self) -> str:

@@ -121,6 +121,8 @@ class ExpertFlags(SettingFlags):
         if len(models) == 1 and not self.asks_for_experts:
             return None
         members, averages = 1 if self.members is None else self.members, step_sizes(self.averages)
+        if averages and all(prefix_of(model) is not None for model in models):
+            raise PreqError("--averages is about the weights of networks, and no model is one; leave it out")
         own = [{"averages": averages} if prefix_of(model) is None else {} for model in models]
         return listed([{"model": model, "members": members, **each} for model, each in zip(models, own, strict=True)])
 
@@ -161,7 +163,7 @@ class ExpertFlags(SettingFlags):
         with _about(told, found):
             if told.recipe:
                 raise PreqError("a recipe is about training a network, and this is none; leave it out")
-        if not told.method:
+        if not told.method and told.preset is None:
             return method
         without = {flag: value for flag, value in self.given.items() if flag not in setting_flags(Recipe)}
         return replace(self, given=without)._learns_by(told, found, data)[0]

@@ -48,14 +48,15 @@ def main_verify(flags: Verify) -> None:
     if unknown := next((name for name in ("device", "threads") if name not in record.environment), None):
         raise PreqError(f"{flags.run} does not say its {unknown} any more: its record was changed, and proves nothing")
     from prequential.learn.estimate import require_flops
-    from prequential.models import is_package_model
+    from prequential.models import is_package_model, name_of
     from prequential.runs.codec import encode_and_score
     from prequential.runs.session import make_session
     from prequential.runs.terms import experts_again, most_flops_of
 
     names = [expert["model"] for expert in record.model.get("experts", ())] or [record.model["name"]]
+    given = {name_of(model) for model in flags.model}
     for name in names:
-        if not is_package_model(name) and name not in flags.model:
+        if not is_package_model(name) and name not in given:
             raise PreqError(f"the model '{name}' is not one of the package; give it again (--model {name})")
     seeds, made, data = record.seeds, record.environment, _data(flags, record)
     recipe, width, model = recipe_from_settings(record.recipe), record.model["width"], record.model["name"]

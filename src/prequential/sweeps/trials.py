@@ -214,7 +214,7 @@ class TrialRunner:
         for event in plan.events():
             if isinstance(event, Predict) and event.start < len(record.nats):
                 before = trained  # where a record is found again, nothing else tells how much it was
-            trained += len(event.indices) if isinstance(event, Train) else 0
+            trained += len(event.indices) if isinstance(event, Train) else getattr(event, "num_trained", 0)
         return min((last[0].trained_examples if last else before) / max(trained, 1), 1.0)
 
 
