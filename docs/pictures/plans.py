@@ -13,12 +13,14 @@ import numpy as np
 import prequential as pq
 from prequential.events import (
     Calibrate,
+    EndStudy,
     Evaluate,
     Indices,
     OwnEvent,
     Predict,
     Reinit,
     ShrinkPerturb,
+    Study,
     Train,
     unknown_event,
 )
@@ -40,7 +42,13 @@ METHODS: dict[str, tuple[Method, int]] = {
 
 BREADTH, HEIGHT, LEFT, TOP, RIGHT, BELOW = 600, 200, 52, 34, 8, 30
 """In pixels: the drawing itself, and the room around it."""
-COLOURS = {"predicted": "#0072B2", "coded uniformly": "#B9B9B9", "trained on": "#E69F00", "calibrated on": "#CC79A7"}
+COLOURS = {
+    "predicted": "#0072B2",
+    "coded uniformly": "#B9B9B9",
+    "trained on": "#E69F00",
+    "calibrated on": "#CC79A7",
+    "studied": "#009E73",
+}
 MARKS = {"fresh weights": "none", "shrink and perturb": "4 3", "of its own": "1 3"}
 """What is drawn as a line over the whole height, and how it is dashed."""
 
@@ -63,6 +71,8 @@ def marks(plan: pq.Plan) -> Iterator[Mark]:
                 yield Mark(column, "coded uniformly" if uniform else "predicted", np.arange(start, stop))
             case Train(indices):
                 yield Mark(column, "trained on", indices)
+            case Study(indices) | EndStudy(indices):
+                yield Mark(column, "studied", indices)
             case Calibrate(indices):
                 yield Mark(column, "calibrated on", indices)
             case Reinit():

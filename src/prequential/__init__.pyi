@@ -8,19 +8,23 @@ from prequential.data.sources import load_data as load_data
 from prequential.errors import PreqError as PreqError
 from prequential.events import (
     Calibrate as Calibrate,
+    EndStudy as EndStudy,
     Evaluate as Evaluate,
     Event as Event,
     OwnEvent as OwnEvent,
     Predict as Predict,
     Reinit as Reinit,
     ShrinkPerturb as ShrinkPerturb,
+    Study as Study,
     Train as Train,
+    TrainBeside as TrainBeside,
 )
 from prequential.experts.settings import Expert as Expert, Experts as Experts
 from prequential.learn.execution import Execution as Execution
 from prequential.learn.recipe import Recipe as Recipe
 from prequential.measure import mixture as mixture, pareto_front as pareto_front, regret as regret
 from prequential.methods import (
+    AllInputs as AllInputs,
     ChunksFineTuned as ChunksFineTuned,
     ChunksFromScratch as ChunksFromScratch,
     Exponential as Exponential,

@@ -65,6 +65,31 @@ class Train(OnExamples):
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainBeside(Train):
+    """A training step with inputs `beside` the labelled ones: of these no label is looked at, so they may lie anywhere.
+
+    A kind of Train to whoever asks what is learned from labels; a learner that does not know it refuses it.
+    """
+
+    beside: Indices
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Study(_SameIfEncodedSo):
+    """One step on the inputs at `indices`, which may lie anywhere: no label is looked at."""
+
+    indices: Indices
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EndStudy(_SameIfEncodedSo):
+    """What was studied is kept, rounded to half precision, with statistics of the inputs at `indices`; what only the
+    study needed goes."""
+
+    indices: Indices
+
+
 @dataclass(frozen=True, slots=True)
 class Reinit:
     """Fresh weights, optimizer, EMA and temperature."""
@@ -108,7 +133,7 @@ class OwnEvent(_SameIfEncodedSo):
         raise PreqError(f"{type(self).__name__} does not say what it does; give it a method execute")
 
 
-Event = Predict | Calibrate | Train | Reinit | ShrinkPerturb | Evaluate | OwnEvent
+Event = Predict | Calibrate | Train | TrainBeside | Study | EndStudy | Reinit | ShrinkPerturb | Evaluate | OwnEvent
 
 _KNOWN = frozenset(get_args(Event)) - {OwnEvent}
 _PRINTED = frozenset({Predict, Reinit, ShrinkPerturb, Evaluate})
@@ -131,8 +156,8 @@ def unknown_event(event: Never, where: str) -> PreqError:
 
     Example:
         >>> print(unknown_event("sleep", "event 3"))
-        event 3 is a str, which nobody knows; use Predict, Calibrate, Train, Reinit, ShrinkPerturb or Evaluate, or \
-derive your own from prequential.events.OwnEvent
+        event 3 is a str, which nobody knows; use Predict, Calibrate, Train, TrainBeside, Study, EndStudy, Reinit, \
+ShrinkPerturb or Evaluate, or derive your own from prequential.events.OwnEvent
     """
     *names, last = [kind.__name__ for kind in get_args(Event) if kind is not OwnEvent]
     return PreqError(

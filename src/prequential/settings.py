@@ -210,8 +210,9 @@ def plain_value(value: object) -> object:
     return {"name": name, **{k: plain_value(v) for k, v in _attributes(value).items()}}
 
 
-def from_plain(kind: type, values: Mapping[str, Any], who: str) -> Any:
-    """The settings of which a file holds these plain values; those that the class does not have are refused.
+def from_plain(kind: type, values: Mapping[str, Any], who: str, **more: Any) -> Any:
+    """The settings of which a file holds these plain values; those that the class does not have are refused. What is
+    not plain is given as it is (`more`).
 
     Example:
         >>> from prequential.methods import ReplayStreams
@@ -229,4 +230,4 @@ def from_plain(kind: type, values: Mapping[str, Any], who: str) -> Any:
                 raise PreqError(f"{who} has no {name} {value}; was it made by another version?")
             value = each.terms.make(**value)
         made[name] = tuple(value) if get_origin(each.kind) is tuple and isinstance(value, list) else value
-    return kind(**made)
+    return kind(**made, **more)

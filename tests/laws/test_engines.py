@@ -25,9 +25,10 @@ from prequential.learn.graph import GraphLearner
 from prequential.learn.inputs import Resident, Streamed, make_feed
 from prequential.learn.learner import Learner
 from prequential.learn.shapes import Shapes
-from prequential.plan import Plan, blocks
+from prequential.plan import Plan
 from prequential.runs.loop import execute
 from prequential.runs.recorder import Recorder
+from prequential.walks import blocks
 
 from ..conftest import blobs
 from ..unit.test_resume import assert_same

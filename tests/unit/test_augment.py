@@ -27,7 +27,8 @@ from prequential.rng import derive, uniforms
 
 SPECS = [
     ["flip"], ["shift:3"], ["cutout:4"], ["affine"], ["affine:4"], ["resized-crop"], ["resized-crop:0.01"],
-    ["randaugment"], ["randaugment:3,30"], ["flip", "shift:2", "randaugment:1,15", "cutout:3"],
+    ["jitter"], ["jitter:1"], ["grey:0.5"], ["randaugment"], ["randaugment:3,30"],
+    ["flip", "shift:2", "randaugment:1,15", "cutout:3"],
 ]  # fmt: skip
 BELOW_ONE = 1 - 2.0**-24
 Case = tuple[Pipeline, Tensor, Tensor]

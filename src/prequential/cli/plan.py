@@ -14,10 +14,11 @@ from prequential.cli.job import MachineFlags, data_name
 from prequential.cli.parse import MAYBE, UNSET, JsonFlag, Word, flag_group
 from prequential.cli.source import SourceFlags
 from prequential.cli.streams import is_heard
+from prequential.counts import Counts
 from prequential.errors import PreqError, require_count
 from prequential.events import Calibrate, Event, Predict, Train
 from prequential.methods.joint import ForExperts
-from prequential.plan import Counts, Plan
+from prequential.plan import Plan
 from prequential.presets import find_preset
 from prequential.report.text import duration
 from prequential.settings import setting

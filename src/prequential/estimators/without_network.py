@@ -139,6 +139,15 @@ class WithoutNetwork(ABC):
     def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:  # noqa: B027
         """Nothing: what it learns from it has observed."""
 
+    def train_beside_steps(self, batches: Indices, labels: Tensor, event: int) -> None:  # noqa: B027
+        """Nothing, as for other training steps."""
+
+    def study_steps(self, batches: Indices, event: int) -> None:  # noqa: B027
+        """Nothing: it has no features to learn."""
+
+    def end_study(self, indices: Indices) -> None:  # noqa: B027
+        """Nothing."""
+
     def calibrate(self, indices: Indices, labels: Tensor) -> None:  # noqa: B027
         """Nothing: there are no logits."""
 

@@ -12,7 +12,8 @@ from prequential.estimators import learner_kind
 from prequential.estimators.fitting import require_meaningful, require_trainable
 from prequential.experts.averages import AveragedLearner
 from prequential.experts.code import MixedCode
-from prequential.experts.learner import Member, MixedLearner
+from prequential.experts.executing import Member
+from prequential.experts.learner import MixedLearner
 from prequential.experts.settings import Expert, Experts
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import SHARED

@@ -3,7 +3,6 @@
 import copy
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ from torch import Tensor, nn
 
 from prequential.data.optional import Read
 from prequential.errors import PreqError, PreqWarning
-from prequential.events import Event, Indices, Train
+from prequential.events import Event, Train
 from prequential.experts.code import MixedCode
+from prequential.experts.executing import Executing, Member
 from prequential.experts.prediction import MixedPrediction
 from prequential.files import digest_of
 from prequential.learn.base import EVALUATION_SIZE, BaseLearner
@@ -22,23 +22,11 @@ from prequential.learn.inputs import Inputs
 from prequential.learn.learning import Learning
 from prequential.learn.prediction import Predicted, Prediction
 from prequential.methods.joint import ForExperts, Joint
-from prequential.plan import Plan, with_reads
+from prequential.plan import Plan
+from prequential.walks import with_reads
 
 
-@dataclass(frozen=True)
-class Member:
-    """A learner and the experts it is."""
-
-    learner: Learning
-    columns: Sequence[int]
-    """Which of the experts: several of a stack, or of one network with several averages."""
-    follows: int
-    """Which of the methods of a joint plan."""
-    num_networks: int = 1
-    """That it trains."""
-
-
-class MixedLearner:
+class MixedLearner(Executing):
     """A `Learning` over others. What one of them does depends on none of the others.
 
     Args:
@@ -115,42 +103,6 @@ class MixedLearner:
                 f"the expert '{self.names[member.columns[0]]}' gives probabilities of {given} classes, the data has "
                 f"{self.code.num_classes}; experts of one code predict the same classes"
             )
-
-    def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
-        for each in self.members:
-            each.train_steps(batches, labels, event)
-
-    def calibrate(self, indices: Indices, labels: Tensor) -> None:
-        for each in self.members:
-            each.calibrate(indices, labels)
-
-    def observe(self, start: int, stop: int, labels: Tensor) -> None:
-        for each in self.members:
-            each.observe(start, stop, labels.to(each.device))
-
-    def reinit(self, event: int) -> None:
-        for each in self.members:
-            each.reinit(event)
-
-    def shrink_perturb(self, shrink: float, perturb: float, event: int) -> None:
-        for each in self.members:
-            each.shrink_perturb(shrink, perturb, event)
-
-    def execute_for(self, event: ForExperts, labels: Tensor | None) -> None:
-        """Events of a joint plan, for those who follow one of its methods."""
-        for learner in (member.learner for member in self.each if member.follows == event.method):
-            match event.kind:
-                case "Train":
-                    assert labels is not None
-                    learner.train_steps(event.indices, labels.view(event.indices.shape), event.number)
-                case "Calibrate":
-                    assert labels is not None
-                    learner.calibrate(event.indices[0], labels)
-                case "Reinit":
-                    learner.reinit(event.number)
-                case _:
-                    shrink, perturb = event.values
-                    learner.shrink_perturb(shrink, perturb, event.number)
 
     def tell_left_out(self) -> None:
         """Say which experts were left out since it was last asked."""

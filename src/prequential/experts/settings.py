@@ -10,6 +10,7 @@ from prequential.experts.codes import SimpleCodes
 from prequential.learn.recipe import Recipe
 from prequential.libraries import prefix_of
 from prequential.methods import Method
+from prequential.methods.all_inputs import for_inputs
 from prequential.methods.joint import Joint, method_settings
 from prequential.methods.rebuild import find_method, method_from_settings
 from prequential.mixers import Mixer, mixer_from_settings
@@ -180,8 +181,8 @@ class Experts:
             names += [f"{own}, average {step_size:g}" for step_size in expert.averages] or [own]
         return names + list(SimpleCodes.names) * self.simple_codes
 
-    def completed(self, method: Method, recipe: Recipe, width: float, seed: int) -> "Experts":
-        """The same, each expert with all of its settings: its own, or those of the run.
+    def completed(self, method: Method, recipe: Recipe, width: float, seed: int, num_inputs: int = 0) -> "Experts":
+        """The same, each expert with all of its settings: its own, or those of the run, for so many inputs.
 
         Raises:
             PreqError: where a method has no code, or methods predict different spans.
@@ -194,7 +195,7 @@ class Experts:
             seen[same] += 1
             filled = replace(
                 expert,
-                method=expert.method or method,
+                method=for_inputs(expert.method or method, num_inputs),
                 recipe=expert.recipe or (recipe if prefix_of(expert.model) is None else Recipe()),
                 width=own_width,
                 seed=found if expert.seed is None else expert.seed,

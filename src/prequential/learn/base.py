@@ -9,19 +9,18 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 
 from prequential.data.optional import capabilities
-from prequential.data.sequence import DataSequence, to_network_input
+from prequential.data.sequence import DataSequence
 from prequential.events import Indices
 from prequential.learn import classes, functional  # noqa: F401  # the first registers what computes with classes
 from prequential.learn.inputs import Inputs
 from prequential.learn.kinds import tensors_of
 from prequential.learn.prediction import Prediction
-from prequential.learn.probe import probe_model
+from prequential.learn.probe import built_for, probe_model
 from prequential.learn.randomness import FOREIGN, seeded
 from prequential.learn.recipe import Recipe
-from prequential.models import ModelFactory, build, name_of
+from prequential.models import ModelFactory, name_of
 
 EVALUATION_SIZE = 512
 """Held-out examples that are predicted at once."""
@@ -105,9 +104,7 @@ class BaseLearner(ABC):
         """A model in train mode, on its device and in its layout; its initialisation depends on the seed and the number
         of the event alone."""
         with seeded(seed, "initialise", event, self.device, FOREIGN):
-            model = build(self.factory, self.data.input_shape, self.target.output_size, width=self.width)
-            if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
-                model.eval()(to_network_input(self.data.inputs(np.zeros(1, np.int64)), self.inputs.scale))
+            model = self._built()
         model.to(self.device, self.dtype).train()
         self.inputs.suit(model)
         for parameter in model.parameters():
@@ -118,6 +115,10 @@ class BaseLearner(ABC):
                 if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.momentum is not None:
                     layer.momentum = 1.0
         return model
+
+    def _built(self) -> nn.Module:
+        """A new model, as it is built."""
+        return built_for(self.factory, self.data, self.target, self.width, self.inputs.scale)
 
     def probe(self, num_examples: int) -> None:
         """Try the model on a batch of that size before any work is done, and see whether it draws."""

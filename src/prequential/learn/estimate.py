@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from prequential.counts import Counts
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
@@ -23,7 +24,7 @@ from prequential.learn.recipe import Recipe
 from prequential.learn.shapes import Shapes
 from prequential.methods.method import Work
 from prequential.models import ModelFactory, build
-from prequential.plan import Counts, Plan
+from prequential.plan import Plan
 
 WARM_UP, MEASURED = 2, 5
 MOST_MEASURED = 512

@@ -21,8 +21,8 @@ from prequential.data.sequence import DataSequence, to_network_input
 from prequential.events import Event, Indices, Train
 from prequential.learn.probe import type_taken
 from prequential.learn.recipe import Recipe
-from prequential.plan import with_reads
 from prequential.rng import derive, uniforms
+from prequential.walks import with_reads
 
 SHARE = 0.4
 """Of the free memory of a GPU, what resident data may take."""
@@ -58,11 +58,20 @@ class Inputs:
 
     def training(self, positions: Indices, event: int) -> Tensor:
         """Inputs as they are trained on: in the sequence's own training view, augmented."""
-        inputs = self.prepared(capabilities(self.data).training_inputs(positions, self.crop_key(event)))
+        inputs = self.training_view(positions, event)
         if self.augmentation is None:
             return inputs
         draws = draws_for(self.seed, event, len(inputs), self.augmentation.num_draws, self.device)
         return self.augmented(inputs, draws)
+
+    def training_view(self, positions: Indices, event: int) -> Tensor:
+        """Inputs in the sequence's own training view, before they are augmented."""
+        return self.prepared(capabilities(self.data).training_inputs(positions, self.crop_key(event)))
+
+    def studied(self, positions: Indices, study_seed: int, step: int) -> Tensor:
+        """The same for a step of a study, which no seed but its own decides."""
+        key = derive(study_seed, "study crop", step)
+        return self.prepared(capabilities(self.data).training_inputs(positions, key))
 
     def augmented(self, inputs: Tensor, draws: Tensor) -> Tensor:
         """Prepared inputs, augmented as these draws say."""

@@ -85,12 +85,15 @@ class Learner(BaseLearner):
         with self.computing():
             logits = self.model(inputs).to(self.dtype)
         loss_gradient = self.kind.loss_gradient(logits.detach(), labels, self.recipe.label_smoothing)
-        gradients = torch.autograd.grad(logits, self.parameters, loss_gradient, materialize_grads=True)
+        self._step(list(torch.autograd.grad(logits, self.parameters, loss_gradient, materialize_grads=True)))
+
+    def _step(self, gradients: list[Tensor]) -> None:
+        """Move the raw weights against the gradients, and the average after them."""
         self.num_steps += 1
         recipe = self.recipe
         rate = functional.learning_rate(recipe.learning_rate, self.num_steps, full_steps=recipe.full_rate_steps)
         with torch.no_grad():
-            self.optimizer.step(list(gradients), rate)
+            self.optimizer.step(gradients, rate)
             self._average(recipe.ema_step_size, self.ema_tensors)
 
     def _average(self, step_size: float, ema: EmaTensors) -> None:

@@ -1,12 +1,13 @@
 """Who executes events: the protocol that the plain, the recorded and the stacked learner share."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
 from prequential.data.sequence import DataSequence
+from prequential.errors import PreqError
 from prequential.events import Indices
 from prequential.learn.inputs import Inputs
 from prequential.learn.prediction import Predicted
@@ -16,7 +17,8 @@ class Learning(Protocol):
     """Who executes events, for one member or for many. It sees no future label, and is a pure function of the events it
     was given. What is said of each member is a list, in the order of the members.
 
-    It has a method for each kind of event in `prequential.events.Event`; an `OwnEvent` brings its own.
+    It has a method for each kind of event in `prequential.events.Event` that needs labels; an `OwnEvent` brings its
+    own, and whoever learns from inputs alone is a `LearningFromInputs`.
     """
 
     factory: Any
@@ -67,3 +69,26 @@ class Learning(Protocol):
 
     def close(self) -> None:
         """Let go of what only speed needed."""
+
+
+class LearningFromInputs(Learning, Protocol):
+    """Who also executes events on inputs without labels: TrainBeside, Study and EndStudy."""
+
+    def train_beside_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
+        """Training steps, a row each: as many positions as there are labels, then those beside them."""
+
+    def study_steps(self, batches: Indices, event: int) -> None:
+        """Steps of the study, a row each."""
+
+    def end_study(self, indices: Indices) -> None:
+        """Keep what was studied, with statistics of the inputs at these positions."""
+
+
+def given_inputs(learner: Learning) -> LearningFromInputs:
+    """The same learner; one that learns from labelled examples alone is refused."""
+    if not hasattr(learner, "study_steps"):
+        raise PreqError(
+            f"{type(learner).__name__} learns from labelled examples alone, and the plan gives it all inputs; leave "
+            "them out (no AllInputs, no --all-inputs)"
+        )
+    return cast(LearningFromInputs, learner)

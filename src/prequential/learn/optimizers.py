@@ -35,6 +35,11 @@ class Optimizer(ABC):
         self._momentum, self._eps = recipe.momentum, recipe.eps
         self.state = {name: [self._zeros(name, parameter) for parameter in parameters] for name in self.state_names}
 
+    @property
+    def num_parameters(self) -> int:
+        """Tensors that it moves."""
+        return len(self._parameters)
+
     @staticmethod
     def _zeros(name: str, parameter: Tensor) -> Tensor:
         return parameter.new_zeros((), dtype=torch.float32) if name == "step" else torch.zeros_like(parameter)
@@ -140,6 +145,32 @@ class SGD(Optimizer):
         buffers: list[Tensor | None] = [*momentum] if momentum else [None] * len(self._parameters)
         gradients = _laid_out(gradients, self._parameters)
         _FUSED_SGD(self._parameters, gradients, buffers, lr=rate, momentum=self._momentum)
+
+
+class InGroups:
+    """Optimizers of several groups of parameters, each with its own learning rate, as one over all of them in order."""
+
+    def __init__(self, optimizers: Sequence[Optimizer], rate_factors: Sequence[float]) -> None:
+        self._optimizers, self._factors = optimizers, rate_factors
+
+    @property
+    def state(self) -> dict[str, list[Tensor]]:
+        """Of all groups."""
+        names = self._optimizers[0].state
+        return {name: [tensor for each in self._optimizers for tensor in each.state[name]] for name in names}
+
+    def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
+        """Each group by its own; a `rate` is that of the whole, of which each has its factor."""
+        begin = 0
+        for optimizer, factor in zip(self._optimizers, self._factors, strict=True):
+            end = begin + optimizer.num_parameters
+            optimizer.step(gradients[begin:end], None if rate is None else rate * factor, in_pieces=in_pieces)
+            begin = end
+
+    def reset(self) -> None:
+        """Back to the state before the first step."""
+        for optimizer in self._optimizers:
+            optimizer.reset()
 
 
 KINDS: dict[str, type[Optimizer]] = {"adamw": AdamW, "rmsprop": RMSProp, "sgd": SGD}

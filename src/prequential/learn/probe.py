@@ -4,16 +4,31 @@ import contextlib
 import copy
 import warnings
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
+from prequential.data.sequence import DataSequence, to_network_input
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
 from prequential.learn.randomness import FOREIGN, noting_draws, seeded
+from prequential.models import ModelFactory, build
+from prequential.scaling import Scale
 from prequential.targets import Classes, Target
 
 SUMS_TO_ONE = 1e-4
 """How far a sum of probabilities may be from one by rounding."""
+
+
+def built_for(
+    factory: str | ModelFactory, data: DataSequence, target: Target, width: float, scale: Scale | None
+) -> nn.Module:
+    """A new model for the data, its lazy layers as large as the data makes them."""
+    model = build(factory, data.input_shape, target.output_size, width=width)
+    if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
+        model.eval()(to_network_input(data.inputs(np.zeros(1, np.int64)), scale))
+    return model
 
 
 def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> frozenset[str]:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from prequential.events import Train
-from prequential.plan import Plan, with_reads
+from prequential.plan import Plan
+from prequential.walks import with_reads
 
 SURVEYED = 1 << 16
 """Events looked at; later ones are of the same kinds."""

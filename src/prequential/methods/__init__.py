@@ -4,6 +4,7 @@ To add one, write a frozen dataclass with the members of `Method` and list it in
 """
 
 from prequential.methods.ages import Exponential, Pareto, Uniform, age_law
+from prequential.methods.all_inputs import AllInputs
 from prequential.methods.buffer import ReplayBuffer
 from prequential.methods.chunks import ChunksFineTuned, ChunksFromScratch, FullDataset
 from prequential.methods.method import Method, MethodDefaults, cut_into_batches
@@ -17,6 +18,7 @@ METHODS: dict[str, type[Method]] = {
 
 __all__ = [
     "METHODS",
+    "AllInputs",
     "ChunksFineTuned",
     "ChunksFromScratch",
     "Exponential",

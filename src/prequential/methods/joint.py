@@ -2,16 +2,31 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
 
 from prequential.conditioning import INPUTS_SO_FAR, widest
 from prequential.errors import PreqError
-from prequential.events import Calibrate, Evaluate, Event, Indices, OwnEvent, Predict, Reinit, ShrinkPerturb, Train
+from prequential.events import (
+    Calibrate,
+    EndStudy,
+    Evaluate,
+    Event,
+    Indices,
+    OwnEvent,
+    Predict,
+    Reinit,
+    ShrinkPerturb,
+    Study,
+    Train,
+    TrainBeside,
+)
+from prequential.methods.all_inputs import AllInputs
 from prequential.methods.method import Method, MethodDefaults, Work
 from prequential.settings import settings_of
+from prequential.walks import blocks
 
 TRAINED_TOGETHER = 8
 """Training steps of one method that make one event: few enough to stop between, enough for an engine."""
@@ -27,16 +42,23 @@ class ForExperts(OwnEvent):
     number: int
     """Of the first of the events, in the plan of that method."""
     kind: str
-    """Train, Calibrate, Reinit or ShrinkPerturb."""
+    """Train, TrainBeside, Calibrate, Study, EndStudy, Reinit or ShrinkPerturb."""
     indices: Indices = field(default_factory=lambda: np.empty((0, 0), np.int64))
-    """Positions, a row for each event."""
+    """Positions, a row for each event; where inputs stand beside labelled ones, these come first."""
     values: tuple[float, ...] = ()
-    """Shrink and perturb."""
+    """Shrink and perturb; of TrainBeside, how many positions of a row have labels."""
+
+    @property
+    def labelled(self) -> Indices:
+        """The positions whose labels it is given, a row for each event."""
+        if self.kind in ("Study", "EndStudy"):
+            return self.indices[:, :0]
+        return self.indices[:, : int(self.values[0])] if self.kind == "TrainBeside" else self.indices
 
     @property
     def learns_from(self) -> Indices:
-        """The positions of all its examples."""
-        return self.indices.reshape(-1)
+        """The positions of all its labelled examples."""
+        return self.labelled.reshape(-1)
 
     @property
     def num_events(self) -> int:
@@ -45,8 +67,8 @@ class ForExperts(OwnEvent):
 
     @property
     def num_trained(self) -> int:
-        """Examples that it trains on."""
-        return self.indices.size if self.kind == "Train" else 0
+        """Labelled examples that it trains on."""
+        return self.labelled.size if self.kind in ("Train", "TrainBeside") else 0
 
     def execute(self, learner: Any, labels: Any, number: int) -> None:
         """Hand it to the experts that follow the method."""
@@ -150,14 +172,16 @@ class Joint(MethodDefaults):
 def method_settings(method: Method) -> dict[str, Any]:
     """The settings of a method as plain values; of a joint one those of each."""
     if isinstance(method, Joint):
-        return {"name": method.name, "methods": [settings_of(each) for each in method.methods]}
+        return {"name": method.name, "methods": [method_settings(each) for each in method.methods]}
+    if isinstance(method, AllInputs):
+        return settings_of(method) | {"method": method_settings(method.method)}
     return settings_of(method)
 
 
 def number_of(method: Method, methods: Sequence[Method]) -> int:
     """Which of the methods it is, by its settings; the first that is."""
-    told = type(method), settings_of(method)
-    return next(number for number, each in enumerate(methods) if (type(each), settings_of(each)) == told)
+    told = type(method), method_settings(method)
+    return next(number for number, each in enumerate(methods) if (type(each), method_settings(each)) == told)
 
 
 class _Walk:
@@ -187,22 +211,24 @@ class _Walk:
 
 def _together(which: int, number: int, events: Iterable[Event], method: Method) -> Iterator[ForExperts]:
     """Events of a method, the first of which has that number, as events for its experts."""
-    for size, group in groupby(events, lambda event: len(event.indices) if isinstance(event, Train) else None):
-        while same := list(islice(group, 1 if size is None else TRAINED_TOGETHER)):
-            match same[0]:
-                case Train() | Calibrate():
-                    rows = [event.indices for event in same if isinstance(event, Train | Calibrate)]
-                    yield ForExperts(which, number, type(same[0]).__name__, np.stack(rows))
-                case ShrinkPerturb(shrink, perturb):
-                    yield ForExperts(which, number, "ShrinkPerturb", values=(shrink, perturb))
-                case Reinit():
-                    yield ForExperts(which, number, "Reinit")
-                case other:
-                    raise PreqError(
-                        f"{method.name} has events of its own ({type(other).__name__}); all experts of a run must have "
-                        "that method then"
-                    )
-            number += len(same)
+    for first, event, batches in blocks(events, number, TRAINED_TOGETHER):
+        kind = type(event).__name__
+        match event:
+            case TrainBeside(indices):
+                yield ForExperts(which, first, kind, np.stack(batches), (len(indices),))
+            case Train() | Study():
+                yield ForExperts(which, first, kind, np.stack(batches))
+            case Calibrate(indices) | EndStudy(indices):
+                yield ForExperts(which, first, kind, indices[None])
+            case ShrinkPerturb(shrink, perturb):
+                yield ForExperts(which, first, kind, values=(shrink, perturb))
+            case Reinit():
+                yield ForExperts(which, first, kind)
+            case other:
+                raise PreqError(
+                    f"{method.name} has events of its own ({type(other).__name__}); all experts of a run must have "
+                    "that method then"
+                )
 
 
 def _words(span: Predict | None) -> str:

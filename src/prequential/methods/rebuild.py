@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from prequential.errors import PreqError, unknown_name
 from prequential.methods import METHODS, Method
+from prequential.methods.all_inputs import AllInputs
 from prequential.methods.joint import Joint
 from prequential.settings import from_plain
 from prequential.users_own import find_own
@@ -64,6 +65,10 @@ def method_from_settings(settings: Mapping[str, Any], own: str | type[Method] | 
     name = settings.get("name") if isinstance(settings, Mapping) else None
     if name == Joint.name and isinstance(settings.get("methods"), list):
         return Joint(tuple(method_from_settings(each) for each in settings["methods"]))
+    if name == AllInputs.name and isinstance(settings.get("method"), Mapping):
+        values = {key: value for key, value in settings.items() if key not in ("name", "method")}
+        given: Method = from_plain(AllInputs, values, name, method=method_from_settings(settings["method"], own))
+        return given
     kind: Any = find_method(own) if isinstance(own, str) else own
     if kind is not None and kind.name != name:
         raise PreqError(f"this was made with the method '{name}', got '{kind.name}'; give the same")

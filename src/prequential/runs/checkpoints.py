@@ -106,6 +106,7 @@ class Checkpoint:
         def shapes(state: State) -> dict[str, list[tuple[object, ...]]]:
             return {name: [(*tensor.shape, tensor.dtype) for tensor in tensors] for name, tensors in state.items()}
 
+        getattr(learner, "expect", lambda names: None)(set(self._state))
         if shapes(self._state) != shapes(learner.tensors()):
             raise DamagedError("its tensors are not those of this model and optimizer")
         self.learner = learner

@@ -6,12 +6,25 @@ import numpy as np
 
 from prequential.coding.labels import Labels
 from prequential.data.optional import capabilities
-from prequential.events import Calibrate, Evaluate, OwnEvent, Predict, Reinit, ShrinkPerturb, Train, unknown_event
+from prequential.events import (
+    Calibrate,
+    EndStudy,
+    Evaluate,
+    OwnEvent,
+    Predict,
+    Reinit,
+    ShrinkPerturb,
+    Study,
+    Train,
+    TrainBeside,
+    unknown_event,
+)
 from prequential.experts.learner import MixedLearner
-from prequential.learn.learning import Learning
-from prequential.plan import Plan, blocks
+from prequential.learn.learning import Learning, given_inputs
+from prequential.plan import Plan
 from prequential.runs.recorder import Recorder
 from prequential.runs.signals import StopRequest
+from prequential.walks import blocks
 
 
 def execute(
@@ -30,6 +43,14 @@ def execute(
     capabilities(learner.data).read_ahead(upcoming)
     for number, event, batches in blocks(plan.events(recorder.num_events), recorder.num_events, learner.steps_at_once):
         match event:
+            case TrainBeside(indices):
+                labelled = np.stack(batches)[:, : len(indices)]
+                found = labels.of(labelled.reshape(-1)).view(labelled.shape)
+                given_inputs(learner).train_beside_steps(np.stack(batches), found, number)
+            case Study():
+                given_inputs(learner).study_steps(np.stack(batches), number)
+            case EndStudy(indices):
+                given_inputs(learner).end_study(indices)
             case Train():
                 positions = np.concatenate(batches)
                 indices = positions.reshape(len(batches), -1)
@@ -55,7 +76,9 @@ def execute(
                 event.execute(learner, labels.of(used) if len(used) else None, number)
             case _:
                 raise unknown_event(event, f"event {number}")
-        num_trained = sum(map(len, batches)) or getattr(event, "num_trained", 0)
+        num_trained = (
+            len(batches) * len(event.indices) if isinstance(event, Train) else getattr(event, "num_trained", 0)
+        )
         recorder.advance(number + max(len(batches), 1), num_trained)
         if recorder.pause_is_due():
             pause()

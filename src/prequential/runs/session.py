@@ -26,6 +26,7 @@ from prequential.learn.learning import Learning
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
+from prequential.methods.all_inputs import for_inputs
 from prequential.methods.joint import ForExperts
 from prequential.plan import Plan
 from prequential.runs.beginning import facts_of
@@ -107,13 +108,14 @@ def make_session(
     Raises:
         PreqError: for any mistake; nothing was written.
     """
-    method, chosen = method or default_method(make_model), [recipe or Recipe() for recipe in recipes]
+    chosen, num_inputs = [recipe or Recipe() for recipe in recipes], getattr(data, "num_inputs", len(data))
+    method = for_inputs(method or default_method(make_model), num_inputs)
     seeds = [whole_seed("seed", seed) for seed in seeds]
     _require_fitting(data, method, chosen)
     if isinstance(make_model, Experts):
         if stacked or learner is not None:
             raise PreqError("experts have learners of their own; run them one by one, and leave learner= out")
-        make_model = make_model.completed(method, chosen[0], width, seeds[0])
+        make_model = make_model.completed(method, chosen[0], width, seeds[0], num_inputs)
         for expert in make_model.each:
             _require_fitting(data, expert.known.method, [expert.known.recipe])
         method = make_model.method

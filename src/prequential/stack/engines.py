@@ -7,12 +7,15 @@ from typing import Any
 import torch
 
 from prequential.data.sequence import DataSequence
+from prequential.errors import PreqError
+from prequential.learn.all_inputs import FromAllInputs
 from prequential.learn.execution import Execution
 from prequential.learn.graph import GraphLearner
 from prequential.learn.learner import Learner
 from prequential.learn.learning import Learning
 from prequential.learn.recipe import Recipe
 from prequential.learn.shapes import Shapes
+from prequential.methods.all_inputs import given_all_inputs
 from prequential.models import ModelFactory
 from prequential.plan import Plan
 from prequential.stack.learner import StackedLearner
@@ -35,6 +38,7 @@ class Engines:
         self._shapes = None if found(num_steps=0).engine == "eager" else Shapes.of(plan)
         chosen = found(num_steps=0 if self._shapes is None else self._shapes.main_batch[1])
         self._compiled = bool(chosen.compiled)
+        self._given = given_all_inputs(plan.method)
         self.settings: dict[str, Any] = {
             "calibration_rate_factor": plan.method.calibration_rate_factor,
             "device": device,
@@ -45,6 +49,8 @@ class Engines:
     def one(self, model: str | ModelFactory, recipe: Recipe, seed: int, width: float) -> Learning:
         """Of one model."""
         settings = self.settings | {"seed": seed, "width": width}
+        if self._given is not None:
+            return FromAllInputs(model, self._data, recipe, given=self._given, **settings)
         if self._shapes is None:
             return Learner(model, self._data, recipe, **settings)
         return GraphLearner(model, self._data, recipe, shapes=self._shapes, compiled=self._compiled, **settings)
@@ -53,5 +59,7 @@ class Engines:
         self, model: str | ModelFactory, recipes: Sequence[Recipe], seeds: Sequence[int], width: float
     ) -> StackedLearner:
         """Of many models of one architecture."""
+        if self._given is not None:
+            raise PreqError("networks that are given all inputs are not stacked; run them one by one")
         settings = self.settings | {"seeds": seeds, "width": width, "compiled": self._compiled}
         return StackedLearner(model, self._data, recipes, **settings)

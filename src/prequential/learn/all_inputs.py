@@ -1,0 +1,249 @@
+"""Learners that are given all inputs: they study before the first label, and train with inputs beside labelled ones."""
+
+import json
+from collections.abc import Iterable
+from contextlib import nullcontext
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from prequential.data.augment import draws_for, parse
+from prequential.data.optional import capabilities
+from prequential.errors import PreqError
+from prequential.events import Indices
+from prequential.files import digest_of
+from prequential.learn.beside import Beside
+from prequential.learn.last_layer import last_layer_of, require_flat_features, with_last_layer
+from prequential.learn.learner import Learner
+from prequential.learn.optimizers import InGroups, make_optimizer
+from prequential.learn.probe import fingerprint_of
+from prequential.learn.randomness import seeded
+from prequential.learn.recipe import Recipe
+from prequential.learn.study import Study, measure_statistics
+from prequential.methods.all_inputs import AllInputs
+from prequential.models import name_of
+from prequential.targets import Classes
+
+MEASURED_AT_ONCE = 500
+STUDIED, STUDY, BESIDE = "studied", "study", "beside"
+"""What its tensors are called besides those of every learner."""
+
+
+class FromAllInputs(Learner):
+    """A learner that is given all inputs.
+
+    Everything random in a study is derived from the study's seed and the number of its step, so that runs which share
+    the seed share the study, whatever else they do.
+
+    Args:
+        given: the settings of the study, and of inputs beside labelled ones.
+        arguments, settings: those of a Learner.
+    """
+
+    def __init__(self, *arguments: Any, given: AllInputs, **settings: Any) -> None:
+        self.given = given
+        super().__init__(*arguments, **settings)
+
+    def _fresh_model(self, event: int, recipe: Recipe, seed: int) -> nn.Module:
+        """What a study begins with is the study's, whatever the seed of the run is."""
+        return super()._fresh_model(event, recipe, self.given.study_seed if self.given.study_steps else seed)
+
+    def _built(self) -> nn.Module:
+        model = super()._built()
+        return with_last_layer(model, self.target.output_size, name_of(self.factory)) if self._studies else model
+
+    @property
+    def _studies(self) -> bool:
+        return self.given.study_steps > 0
+
+    def _build(self, calibration_rate_factor: float) -> None:
+        if not isinstance(self.target, Classes):
+            raise PreqError(f"all inputs are given to codes of classes, and the data has {self.target}; leave them out")
+        super()._build(calibration_rate_factor)
+        given, recipe = self.given, self.recipe
+        self._strong = parse(given.strong_views or recipe.augment)
+        self._weak = parse(given.weak_views)
+        self._beside = Beside(given, self.target.num_classes, self.device)
+        self._study: Study | None = None
+        self.studied: list[Tensor] = []
+        """What the study gave, in half precision: the tensors of the network; before it ends, zeros."""
+        if self._studies:
+            views = parse(given.study_views or recipe.augment)
+            with seeded(given.study_seed, "study", -1, self.device):
+                self._study = Study(self.model, given, views)
+            self.studied = [torch.zeros_like(tensor, dtype=_halved(tensor)) for tensor in self.raw_tensors.all]
+            _ = self.study_key  # while the weights are those it begins with
+        if given.body_rate != 1:
+            last = {id(p) for p in self._last_parameters()}
+            body, top = ([p for p in self.parameters if (id(p) in last) is is_last] for is_last in (False, True))
+            self.parameters = body + top
+            rates = (given.body_rate, 1.0)
+            made = [
+                make_optimizer(recipe, [p.detach() for p in part], rate_factor=rate)
+                for part, rate in zip((body, top), rates, strict=True)
+            ]
+            self.optimizer = InGroups(made, rates)
+
+    @cached_property
+    def study_key(self) -> str:
+        """What decides a study, besides the machine: equal only if what it gives is the same."""
+        given, data = self.given, self.data
+        told = {name: getattr(given, name) for name in vars(given) if name.startswith("study")}
+        told |= {"views": given.study_views or self.recipe.augment, "num_inputs": given.num_inputs}
+        told |= {
+            "inputs": data.digests()["inputs"],
+            "view": capabilities(data).training_view,
+            "scale": self.inputs.scale,
+        }
+        told |= {"model": name_of(self.factory), "width": self.width, "weights": fingerprint_of(self.averaged)}
+        return digest_of(json.dumps(told, sort_keys=True).encode())
+
+    def _last_parameters(self) -> list[nn.Parameter]:
+        if self._studies:
+            return list(last_layer_of(self.model).parameters())
+        linear = [each for each in self.model.modules() if isinstance(each, nn.Linear)]
+        return list(linear[-1].parameters()) if linear else []
+
+    def probe(self, num_examples: int) -> None:
+        super().probe(num_examples)
+        if self._studies:
+            few = self.inputs.clean(np.zeros(2, np.int64))
+            require_flat_features(self.averaged, few, name_of(self.factory))
+
+    def study_steps(self, batches: Indices, event: int) -> None:
+        """Steps of the study, a row each; none where what it gives was given."""
+        self._forget()
+        if self._study is not None:
+            for indices in batches:
+                self._study_once(self._study, indices)
+
+    def _study_once(self, study: Study, indices: Indices) -> None:
+        seed, step = self.given.study_seed, int(study.count)
+        inputs = self.inputs.studied(indices, seed, step)
+        draws = draws_for(seed, step, len(inputs), study.num_draws, self.device) if study.num_draws else None
+        with seeded(seed, "study", step, self.device, self.drew_on) if self.drew_on else nullcontext():
+            study.move(study.gradients(inputs, draws, self.computing))
+
+    @torch.no_grad()
+    def end_study(self, indices: Indices) -> None:
+        """Take statistics at these positions, round the weights, and begin to learn from them."""
+        if self._study is None:
+            return
+        parts = np.array_split(indices, -(-len(indices) // MEASURED_AT_ONCE))
+        with self.computing():
+            measure_statistics(self.model, [partial(self.inputs.clean, part) for part in parts])
+        if not all(bool(tensor.isfinite().all()) for tensor in self.raw_tensors.averaged):
+            raise PreqError("the study has diverged; try a smaller --study-learning-rate")
+        self.take_study([tensor.to(_halved(tensor)) for tensor in self.raw_tensors.all])
+
+    @torch.no_grad()
+    def take_study(self, studied: list[Tensor]) -> None:
+        """Begin with what a study gave; whatever was studied here is left."""
+        for kept, tensor in zip(self.studied, studied, strict=True):
+            kept.copy_(tensor)
+        self._study = None
+        self.reinit(-1)
+
+    @property
+    def is_studying(self) -> bool:
+        """Whether a study is under way, or still to come."""
+        return self._study is not None
+
+    @property
+    def study_digest(self) -> str | None:
+        """Of what the study gave; None before its end, or where there is none."""
+        if not self.studied or self.is_studying:
+            return None
+        return digest_of(b"".join(tensor.cpu().contiguous().numpy().tobytes() for tensor in self.studied))
+
+    def _fresh_tensors(self, event: int) -> Any:
+        """Whoever starts anew starts from what was studied."""
+        fresh = super()._fresh_tensors(event)
+        for mine, studied in zip(fresh.all, self.studied, strict=False):
+            mine.copy_(studied)
+        return fresh
+
+    def observe(self, start: int, stop: int, labels: Tensor) -> None:
+        self._beside.observe(labels)
+
+    def train_beside_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
+        """Training steps, a row each: as many positions as there are labels, then those beside them."""
+        for number, (positions, known) in enumerate(zip(batches, labels, strict=True), event):
+            self._forget()
+            with seeded(self.seed, "train", number, self.device, self.drew_on) if self.drew_on else nullcontext():
+                inputs = self.inputs.training_view(positions, number)
+                num_draws = self.num_draws_beside
+                draws = draws_for(self.seed, number, len(inputs), num_draws, self.device) if num_draws else None
+                outputs, gradient = self.beside_outputs_and_gradient(inputs, draws, known)
+                gradients = torch.autograd.grad(outputs, self.parameters, gradient, materialize_grads=True)
+                self._step(list(gradients))
+
+    @property
+    def num_draws_beside(self) -> int:
+        """Uniform numbers that each input of such a step needs."""
+        weak, strong = (0 if views is None else views.num_draws for views in (self._weak, self._strong))
+        augmentation = self.inputs.augmentation
+        return max(0 if augmentation is None else augmentation.num_draws, weak + strong)
+
+    def beside_outputs_and_gradient(
+        self, inputs: Tensor, draws: Tensor | None, labels: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """What the network gives for a step's views, and the gradient of the loss there."""
+        number, strong, weak = len(labels), inputs[len(labels) :], inputs[len(labels) :]
+        labelled = seen = inputs[:number]
+        if draws is not None:
+            labelled = _viewed(self.inputs.augmentation, labelled, draws[:number])
+            num_weak = 0 if self._weak is None else self._weak.num_draws
+            weak = _viewed(self._weak, weak, draws[number:])
+            strong = _viewed(self._strong, strong, draws[number:, num_weak:])
+        is_relative = self.given.threshold_kind == "relative"
+        with torch.no_grad(), self.computing():
+            said = self.averaged(_together(seen, weak) if is_relative else _together(weak)).to(self.dtype)
+        of_labelled, said = (said[:number], said[number:]) if is_relative else (None, said)
+        with torch.no_grad():
+            classes, sure = self._beside.taken_for(said, self.beta, of_labelled)
+        with self.computing():
+            outputs = self.model(_together(labelled, strong)).to(self.dtype)
+        known, unknown = outputs.detach().split([number, len(strong)])
+        gradient = self.kind.loss_gradient(known, labels, self.recipe.label_smoothing)
+        return outputs, torch.cat([gradient, self._beside.loss_gradient(unknown, classes, sure)])
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        found = super().tensors() | {BESIDE: self._beside.tensors()}
+        if self._study is not None:
+            return found | {STUDY: self._study.tensors()}
+        return found | ({STUDIED: self.studied} if self.studied else {})
+
+    def expect(self, names: set[str]) -> None:
+        """Make ready to be restored from tensors of these names."""
+        if STUDY not in names:
+            self._study = None
+
+
+def _halved(tensor: Tensor) -> torch.dtype:
+    return torch.float16 if tensor.is_floating_point() else tensor.dtype
+
+
+def _viewed(views: Any, inputs: Tensor, draws: Tensor) -> Tensor:
+    return inputs if views is None else views(inputs, draws[:, : views.num_draws])
+
+
+def _together(*parts: Tensor) -> Tensor:
+    inputs = torch.cat(parts) if len(parts) > 1 else parts[0]
+    return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
+
+
+def studies_first(learner: FromAllInputs, learners: Iterable[object]) -> bool:
+    """Whether no learner before it among these does the same study."""
+    others = (each for each in learners if isinstance(each, FromAllInputs))
+    return next(each for each in others if each.study_key == learner.study_key) is learner
+
+
+def share_study(learner: FromAllInputs, learners: Iterable[object]) -> None:
+    """Give what one has studied to those who do the same study."""
+    for each in learners:
+        if isinstance(each, FromAllInputs) and each is not learner and each.study_key == learner.study_key:
+            each.take_study(learner.studied)

@@ -1,0 +1,85 @@
+"""The last layer of a network, which classes belong to, and its features, which inputs alone can teach."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from prequential.errors import PreqError
+
+EPS = 1e-3
+"""Added to variances: features that hardly ever differ are not blown up."""
+
+
+class LastLayer(nn.Module):
+    """Standardised features, and one output for each class, which is 0 before anything was learned.
+
+    Example:
+        >>> LastLayer(3, 2).eval()(torch.ones(1, 3))
+        tensor([[0., 0.]], grad_fn=<AddmmBackward0>)
+    """
+
+    def __init__(self, num_features: int, output_size: int) -> None:
+        super().__init__()
+        self.standardise = nn.BatchNorm1d(num_features, affine=False, eps=EPS)
+        self.linear = nn.Linear(num_features, output_size)
+        nn.init.zeros_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+        self._gives_features = False
+
+    def forward(self, features: Tensor) -> Tensor:
+        return features if self._gives_features else self.linear(self.standardise(features))
+
+    @contextmanager
+    def giving_features(self) -> Iterator[None]:
+        """Inside, the network gives its features, not its outputs."""
+        self._gives_features = True
+        try:
+            yield
+        finally:
+            self._gives_features = False
+
+
+def find_last_layer(model: nn.Module, output_size: int, name: str) -> tuple[str, nn.Linear]:
+    """The linear layer that gives a network its outputs, and where it is.
+
+    Raises:
+        PreqError: if there is none.
+
+    Example:
+        >>> find_last_layer(nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), 3, "mine")
+        ('1', Linear(in_features=4, out_features=3, bias=True))
+    """
+    found = [(path, each) for path, each in model.named_modules() if isinstance(each, nn.Linear)]
+    if not found or not found[-1][0] or found[-1][1].out_features != output_size:
+        raise PreqError(
+            f"the model '{name}' does not end in a linear layer with {output_size} outputs, so it has no features to "
+            "study; give all inputs without a study (--study-steps 0)"
+        )
+    return found[-1]
+
+
+def with_last_layer(model: nn.Module, output_size: int, name: str) -> nn.Module:
+    """The network with its last linear layer replaced by a `LastLayer`."""
+    path, linear = find_last_layer(model, output_size, name)
+    above, _, last = path.rpartition(".")
+    setattr(model.get_submodule(above), last, LastLayer(linear.in_features, output_size))
+    return model
+
+
+def last_layer_of(model: nn.Module) -> LastLayer:
+    """The one that `with_last_layer` put there."""
+    return next(each for each in model.modules() if isinstance(each, LastLayer))
+
+
+@torch.no_grad()
+def require_flat_features(model: nn.Module, inputs: Tensor, name: str) -> None:
+    """Refuse a network whose last layer is given more than one row of features for an input."""
+    with last_layer_of(model).giving_features():
+        features = model(inputs)
+    if features.dim() != 2:
+        raise PreqError(
+            f"the last layer of the model '{name}' is given features of shape {tuple(features.shape[1:])}, and a study "
+            "needs one row for each input"
+        )
