@@ -171,7 +171,7 @@ class ImageFiles(ReorderableSequence):
     def hashed(self, positions: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Of encoded images their fingerprints. Every file is read once for it."""
         digests = [hashlib.blake2b(self.content(row), digest_size=16).digest() for row in self.rows(positions).tolist()]
-        return np.frombuffer(b"".join(digests), np.uint8).reshape(len(positions), 16)
+        return np.frombuffer(bytearray().join(digests), np.uint8).reshape(len(positions), 16)
 
     def sized(self, size: int | None) -> Self:
         """Images brought to this size. Default: the shorter side of the first that can be read, at most 224."""
