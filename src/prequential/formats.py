@@ -15,12 +15,17 @@ SETTING = (*SCALAR, list, dict)
 NAMED = {"name": str, "*": SETTING}
 SCALE = (None, range(1, 256), str)
 SEEDS = {"seed": SEED, "order_seed": (None, SEED), "plan_seed": SEED}
-SOURCE = (None, {"name": str, "drop?": (None, [str]), "columns?": (None, [str]), "schema?": (None, dict), "*": SCALAR})
+SOURCE = (
+    None,
+    {"name": str, "drop?": (None, [str]), "columns?": (None, [str]), "schema?": (None, dict), "*": SCALAR}
+    | {"num_labels?": (None, SOME)},
+)
 NAMES = {"class_names?": (None, [str])}
 DATA = {
     **{"name": str, "input_shape?": [COUNT], "inputs": str, "labels?": str, "heldout?": (None, {"*": str})},
     **NAMES,
     "rows?": (None, COUNT),
+    "unlabelled?": (None, {"number": COUNT, "left_out": COUNT}),
 }
 EXPERT = {
     **{"model": str, "width": Real(0), "seed": SEED, "method": NAMED, "recipe": {"*": SETTING}, "averages": [Real(0)]},

@@ -84,6 +84,7 @@ def check_data(data: DataSequence) -> None:
         alone = np.array([position])
         assert torch.equal(together[row], data.inputs(alone)[0]), f"position {position} reads differently alone"
         assert labels[row] == data.labels(alone)[0], f"the label at {position} reads differently alone"
+    _check_unlabelled(data, together)
     assert set(data.digests()) >= {"inputs", "labels"}, "digests lack inputs or labels"
     assert data.digests() == data.digests(), "digests change from call to call"
     _check_capabilities(data, positions, together)
@@ -92,6 +93,29 @@ def check_data(data: DataSequence) -> None:
         same = capabilities(data.heldout).target == capabilities(data).target
         assert same, "held-out data has other classes"
         check_data(data.heldout)
+
+
+def _check_unlabelled(data: DataSequence, inputs: torch.Tensor) -> None:
+    """Behind the labels there may be inputs without any."""
+    length, num_inputs = len(data), capabilities(data).num_inputs
+    assert isinstance(num_inputs, int), f"num_inputs is {num_inputs!r}, not a whole number"
+    assert num_inputs >= length, f"num_inputs is {num_inputs}, less than the {length} labels"
+    assert capabilities(data).num_left_out >= 0, f"num_left_out is {capabilities(data).num_left_out}, less than 0"
+    if num_inputs == length:
+        return
+    positions = np.unique(np.linspace(length, num_inputs - 1, 8).astype(np.int64))
+    more = data.inputs(positions)
+    like = (more.dtype, more.shape[1:]) == (inputs.dtype, inputs.shape[1:])
+    assert like, f"inputs without labels are {more.dtype} of shape {tuple(more.shape[1:])}, unlike the others"
+    mixed = data.inputs(np.append(positions, 0))
+    assert torch.equal(mixed, torch.cat([more, inputs[:1]])), "inputs without labels depend on what is read beside them"
+    view = capabilities(data).training_inputs(positions, 1)
+    assert torch.equal(view, capabilities(data).training_inputs(positions, 1)), "training inputs differ without labels"
+    try:
+        data.labels(positions[:1])
+    except Exception:  # whatever it says
+        return
+    raise AssertionError(f"there is a label at position {positions[0]}, behind the {length} labels")
 
 
 def _check_capabilities(data: DataSequence, positions: np.ndarray, inputs: torch.Tensor) -> None:

@@ -155,3 +155,17 @@ def test_a_record_of_before_with_a_fingerprint_of_examples_is_read(tmp_path: Pat
     changed.save(tmp_path / "old")
     assert "examples" not in pq.load(tmp_path / "old").data
     assert "The inputs differ" not in page_of(pq.compare([pq.load(tmp_path / "old"), record]))
+
+
+def test_inputs_without_labels_are_said_where_codes_stand_beside_each_other() -> None:
+    data = pq.from_arrays(np.arange(80.0).reshape(40, 2), np.arange(40) % 2, name="made")
+    method = pq.ReplayStreams(num_streams=1, batch_size=8)
+    few, prefix = (pq.run("mlp1", each, method, seed=0) for each in (data.with_num_labels(16), data.take(16)))
+    assert few.data["unlabelled"] == {"number": 24, "left_out": 0}
+    assert "unlabelled" not in prefix.data
+    assert np.array_equal(few.nats, prefix.nats), "a method that learns from labels alone reads no other input"
+    assert few.conditioned_on == prefix.conditioned_on
+    with pytest.warns(PreqWarning, match=r"inputs differ \(made with 24 more without labels: the mlp1 run; made: "):
+        assert not pq.regret(few, prefix).any()
+    with pytest.raises(pq.PreqError, match="differ in their inputs"):
+        pq.regret(few, prefix, same_inputs=True)

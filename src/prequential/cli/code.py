@@ -89,7 +89,7 @@ def main_encode(flags: Encode) -> None:
     from prequential.cli.show import ProgressBar
     from prequential.runs.codec import encode
 
-    data = flags.load(flags.data, flags.length)
+    data = flags.load_coded()
     with ProgressBar(flags.chosen_settings.plan_method, len(data), plan_seed=flags.plan_seed) as bar:
         content = encode(data=data, **job, listeners=[bar])
     write_atomically(output, content)
@@ -152,14 +152,18 @@ def require_most(flops: float | None) -> float | None:
 def _inputs(flags: Decode, header: dict[str, Any]) -> "LoadedSequence":
     from prequential.data.arrays import from_arrays
 
+    num_labels = flags.num_labels
+    if num_labels is None and header["data"].get("unlabelled") is not None:
+        num_labels = header["length"]
     if flags.inputs is not None:
         try:
             mapped = np.lib.format.open_memmap(flags.inputs, mode="r")
         except Exception as error:  # a foreign file fails in many ways
             raise PreqError(f"{flags.inputs} cannot be read as .npy: {str(error).splitlines()[0]}") from None
-        return from_arrays(np.array(mapped), None)
+        data = from_arrays(np.array(mapped), None)
+        return data.with_num_labels(min(num_labels, len(data))) if num_labels else data
     assert flags.data is not None
-    source = {"name": flags.data, **flags.asked()}
+    source = {"name": flags.data, **flags.asked(), "num_labels": num_labels}
     return reload(source, header["seeds"].get("order_seed"), flags.data_dir).take(header["length"])
 
 

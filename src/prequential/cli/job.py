@@ -1,7 +1,7 @@
 """What `preq run` and `preq encode` share: data, model, method and recipe from flags."""
 
 from functools import cached_property
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -11,6 +11,9 @@ from prequential.cli.source import SourceFlags
 from prequential.errors import PreqError
 from prequential.learn.execution import Execution
 from prequential.settings import setting
+
+if TYPE_CHECKING:
+    from prequential.data.sequence import LoadedSequence
 
 
 @flag_group("model")
@@ -35,6 +38,18 @@ class DataFlags(SourceFlags):
     """A data set (see preq data), or your own: folder:PATH, table:PATH, npz:PATH, hf:NAME, prepared:DIR."""
     length: int | None = setting(None, hint="all")
     """Take the first N examples of the ordered whole."""
+
+
+@flag_group("data")
+class CodedFlags(DataFlags):
+    """The data, and which of its labels are coded."""
+
+    num_labels: int | None = setting(None, hint="all")
+    """Code the first N labels, those of --length N, and keep all inputs."""
+
+    def load_coded(self) -> "LoadedSequence":
+        """The data."""
+        return self.load(self.data, self.length, self.num_labels)
 
 
 @flag_group("machine")
@@ -64,7 +79,7 @@ class MachineFlags:
 
 
 @flag_group()
-class JobFlags(DataFlags, ModelFlags, ExpertFlags, MachineFlags):
+class JobFlags(CodedFlags, ModelFlags, ExpertFlags, MachineFlags):
     """Data, model, and everything that decides a run."""
 
     @cached_property

@@ -38,6 +38,8 @@ class PlanDataFlags(SourceFlags):
     """The same as DATA."""
     length: int | None = setting(None, hint="60000, or the data's")
     """Labels in the sequence."""
+    num_labels: int | None = setting(None, hint="all")
+    """Only the first N labels of the data, given all its inputs."""
 
 
 @flag_group("model")
@@ -76,7 +78,9 @@ def main_plan(flags: PlanFlags) -> None:
     settled = _settled(flags)
     if not settled.models if flags.data is not None else flags.models:
         raise PreqError("a cost needs both --model and --data; give the other too, or leave both out")
-    data = None if flags.data is None else flags.load(flags.data, flags.length)
+    if flags.data is None and flags.num_labels is not None:
+        raise PreqError(f"--num-labels {flags.num_labels} is about data, got none; name it, or give --length")
+    data = None if flags.data is None else flags.load(flags.data, flags.length, flags.num_labels)
     length = flags.length if flags.length is not None else 60_000 if data is None else len(data)
     plan = Plan(settled.plan_method, length, flags.plan_seed, heldout=closing)
     plan.check()

@@ -82,7 +82,7 @@ def main_run(flags: Run) -> int:
     from prequential.cli.show import ProgressBar, print_result
     from prequential.runs.run import Interrupted, run
 
-    data = flags.load(flags.data, flags.length)
+    data = flags.load_coded()
     print_schema(data.schema, sys.stderr if flags.json else sys.stdout)
     kept = {name: getattr(flags, name) for name in ("out", "name", "resume", "checkpoint_seconds", "keep_weights")}
     signal_number = 0

@@ -73,9 +73,12 @@ class ProgressBar(LiveLine):
         self._run = self.add_task("run", total=whole, position="", nats="–", rate="–", errors="–")
 
     def begin(self, facts: Mapping[str, Any], progress: RunProgress) -> None:
-        """The first lines of a run: how inputs that are scaled reach the network, and who its experts are."""
+        """The first lines of a run: how inputs that are scaled reach the network, how many have no labels, and who
+        its experts are."""
         if self._tell is not None and facts.get("scale") is not None:
             self._tell(in_words(facts["scale"]))
+        if self._tell is not None and facts["data"].get("unlabelled"):
+            self._tell(_unlabelled(facts["data"]["unlabelled"]))
         if self._tell is not None and expert_names(facts["model"]):
             self._tell(beginning(facts["model"]))
 
@@ -85,6 +88,17 @@ class ProgressBar(LiveLine):
             told |= {"nats": f"{progress.nats:,.0f}", "rate": f"{progress.nats / progress.position:.4f}"}
             told["errors"] = f"{progress.errors:,}"
         self.update(self._run, completed=progress.trained_examples, **told)
+
+
+def _unlabelled(told: Mapping[str, int]) -> str:
+    """What there is besides the labels.
+
+    Example:
+        >>> _unlabelled({"number": 59000, "left_out": 2})
+        '59,000 inputs without labels; 2 more equal held-out ones and are left out'
+    """
+    left_out = f"; {told['left_out']:,} more equal held-out ones and are left out" if told["left_out"] else ""
+    return f"{told['number']:,} inputs without labels{left_out}"
 
 
 def print_list(

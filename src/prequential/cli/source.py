@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from prequential.cli.parse import PathText, default, flag_group
 from prequential.data.options import DataOptions
+from prequential.errors import PreqError
 from prequential.settings import setting
 
 if TYPE_CHECKING:
@@ -26,8 +27,15 @@ class AgainFlags(PlaceFlags, DataOptions):
     data: str | None = setting(None, hint="what the record names, if that is here")
     """The data set; needed where the record's is moved or would be downloaded. Options not given are the record's."""
 
+    num_labels: int | None = setting(None, hint="the record's, if it has inputs without labels")
+    """Only the first N labels, given all inputs."""
+
     def __post_init__(self) -> None:
         """`load_data` checks them."""
+
+    def asked(self) -> dict[str, Any]:
+        """What was given besides the data."""
+        return super().asked() | ({} if self.num_labels is None else {"num_labels": self.num_labels})
 
 
 @flag_group("data")
@@ -46,11 +54,14 @@ class SourceFlags(PlaceFlags, DataOptions):
         """What `load_data` takes besides the name."""
         return {"order": self.order, "order_seed": self.order_seed, "data_dir": self.data_dir, **self.asked()}
 
-    def load(self, name: str, length: int | None = None) -> "LoadedSequence":
-        """The data of that name, in order, cut to length."""
+    def load(self, name: str, length: int | None = None, num_labels: int | None = None) -> "LoadedSequence":
+        """The data of that name, in order, cut to length, or with so many labels."""
+        if length is not None and num_labels is not None:
+            told = f"--length and --num-labels both say how many labels there are, got {length} and {num_labels}"
+            raise PreqError(f"{told}; leave one out")
         from prequential.data.sources import load
 
-        data = load(name, **self.options())
+        data = load(name, **self.options(), num_labels=num_labels)
         return data if length is None else data.take(length)
 
 
@@ -59,7 +70,7 @@ def named_again(name: str, source: Mapping[str, Any] | None) -> dict[str, Any]:
     many processes decode, which is for this machine to say."""
     from prequential.data.sources import find_source
 
-    understood = {*find_source(name)[0].options} - {"workers"}
+    understood = {"num_labels", *find_source(name)[0].options} - {"workers"}
     return {key: value for key, value in (source or {}).items() if key in understood} | {"name": name}
 
 
@@ -83,9 +94,8 @@ def reload(
     source: Mapping[str, Any], order_seed: int | None, data_dir: str | None, *, unasked: bool = False
 ) -> "LoadedSequence":
     """The data a record or bitstream was made with, from what is said of its source: by a person, or unasked."""
-    from prequential.data.sources import open_source
+    from prequential.data.sources import completed, open_source
 
-    options = {name: value for name, value in source.items() if name != "name"}
+    options = {name: value for name, value in source.items() if name not in ("name", "num_labels")}
     order = "given" if order_seed is None else None
-    data = open_source(source["name"], order, order_seed, data_dir, options, unasked=unasked)
-    return data.without_broken() if options.get("skip_broken") else data
+    return completed(open_source(source["name"], order, order_seed, data_dir, options, unasked=unasked), source)

@@ -104,8 +104,8 @@ def main_sweep(flags: Sweep) -> int:
     from prequential.sweeps.trials import Loader
 
     source = {name: value for name, value in flags.options().items() if value is not None and name != "data_dir"}
-    load = partial(flags.load, flags.data, flags.length)
-    data = Loader(load, {"name": flags.data, "length": flags.length, **source})
+    few = {} if flags.num_labels is None else {"num_labels": flags.num_labels}
+    data = Loader(flags.load_coded, {"name": flags.data, "length": flags.length, **few, **source})
     with _Bar() as bar:
         try:
             summary = sweep(data=data, **job, **_arguments(flags, job["method"]), listeners=[bar])

@@ -151,7 +151,7 @@ def _decode_elsewhere(folder: Path, content: bytes, data: "LoadedSequence", flag
     if data.reads_slowly and data.source is not None:
         command += source_arguments(data.source, flags.data_dir)
     else:
-        np.save(inputs, data.inputs(np.arange(len(data))).numpy(), allow_pickle=False)
+        np.save(inputs, data.inputs(np.arange(data.num_inputs)).numpy(), allow_pickle=False)
         command += ["--inputs", str(inputs)]
     for flag, own in (*(("--model", model) for model in flags.model), ("--method", flags.method)):
         command += [flag, own] if own else []

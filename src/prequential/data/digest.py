@@ -50,6 +50,22 @@ def digest_of_rows(
     return running.digest(sample.dtype, sample.shape[1:], *context)
 
 
+def digests_of_each(
+    positions: NDArray[np.int64], read: Callable[[NDArray[np.int64]], NDArray[np.generic]]
+) -> Iterator[bytes]:
+    """A fingerprint of each row by itself, few of them in memory at a time: equal only if the rows are.
+
+    Example:
+        >>> one, other, again = digests_of_each(np.arange(3), lambda positions: np.array([7, 5, 7])[positions])
+        >>> one == again, one == other
+        (True, False)
+    """
+    at_once = max(1, BYTES_AT_ONCE // max(read(positions[:1]).nbytes, 1))
+    for span in spans(0, len(positions), at_once):
+        for row in read(positions[span]):
+            yield hashlib.blake2b(row.tobytes(), digest_size=16).digest()
+
+
 class RunningDigest:
     """The fingerprint of rows that come one after the other, behind whole blocks with known fingerprints.
 

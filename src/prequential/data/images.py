@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from prequential.conditioning import INPUTS_SO_FAR
 from prequential.data.decode import dimensions
-from prequential.data.digest import digest_of_rows, spans
+from prequential.data.digest import spans
 from prequential.data.optional import Read
 from prequential.data.sequence import ReorderableSequence
 from prequential.data.views import ImageView, content_of
@@ -164,13 +164,14 @@ class ImageFiles(ReorderableSequence):
             raise PreqError(f"every image of '{self.name}' is broken; the first is {reasons[0]}")
         return replace(self, order=self.order[torch.from_numpy(good)], heldout=heldout)
 
-    def _input_digest(self) -> str:
-        """Of the encoded images. Every file is read once for it."""
-        return digest_of_rows(len(self), self._content_digests, "encoded images", self.size)
+    @property
+    def hashed_as(self) -> tuple[object, ...]:
+        return "encoded images", self.size
 
-    def _content_digests(self, positions: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def hashed(self, positions: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Of encoded images their fingerprints. Every file is read once for it."""
         digests = [hashlib.blake2b(self.content(row), digest_size=16).digest() for row in self.rows(positions).tolist()]
-        return np.frombuffer(b"".join(digests), np.uint8).reshape(len(positions), 16)
+        return np.frombuffer(bytearray().join(digests), np.uint8).reshape(len(positions), 16)
 
     def sized(self, size: int | None) -> Self:
         """Images brought to this size. Default: the shorter side of the first that can be read, at most 224."""

@@ -32,7 +32,8 @@ class SequenceDefaults:
     def __repr__(self) -> str:
         data = cast("DataSequence", self)
         what = f"{data.name}, {len(data):,} examples of {self.target}"
-        return printable(f"<{type(self).__name__}: {what}, inputs of shape {data.input_shape}>")
+        more = f", and {self.num_inputs - len(data):,} without labels" if self.num_inputs > len(data) else ""
+        return printable(f"<{type(self).__name__}: {what}, inputs of shape {data.input_shape}{more}>")
 
     @abstractmethod
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
@@ -42,6 +43,20 @@ class SequenceDefaults:
     def target(self) -> Target:
         """What is coded at each position. Default: one of its `num_classes`."""
         return Classes(self.num_classes)  # type: ignore[attr-defined]  # see `DataSequence`
+
+    @property
+    def num_inputs(self) -> int:
+        """How many inputs can be read: positions from the length on have an input and no label, and are never coded.
+
+        `inputs`, `training_inputs` and `read` take all positions below it, `labels` only those below the length; the
+        fingerprint of the inputs is of all of them. Default: every input has a label.
+        """
+        return len(cast("DataSequence", self))
+
+    @property
+    def num_left_out(self) -> int:
+        """Inputs without labels that were left out because held-out ones equal them."""
+        return 0
 
     @property
     def source(self) -> Mapping[str, Any] | None:

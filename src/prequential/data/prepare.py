@@ -55,6 +55,9 @@ def prepare(
     """
     if not is_sequence(data):
         raise PreqError(f"prepare takes a sequence, from from_arrays or load_data, got {type(data).__name__}")
+    if capabilities(data).num_inputs > len(data):
+        todo = "prepare the whole, and say how many labels there are when it is read (num_labels)"
+        raise PreqError(f"'{data.name}' has inputs without labels, and prepared data has a label for each; {todo}")
     if not isinstance(to, str | Path):
         raise PreqError(f"prepare needs the path of a directory, got {to}")
     directory = Path(to)

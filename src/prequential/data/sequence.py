@@ -6,19 +6,20 @@ Inputs and labels are asked for separately, so that a decoder can hold the one w
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from prequential.conditioning import INPUTS_SO_FAR
-from prequential.data.digest import digest_of_rows
-from prequential.data.optional import SequenceDefaults
+from prequential.data.fingerprints import FingerprintedSequence, bits_of, type_told
 from prequential.errors import PreqError, require_count, whole_seed
 from prequential.rng import derive, permutation
 from prequential.scaling import INTENSITY, UNSCALED, Scale
+
+if TYPE_CHECKING:
+    from prequential.data.unlabelled import PartlyLabelled
 
 
 class DataSequence(Protocol):
@@ -61,7 +62,7 @@ class DataSequence(Protocol):
         """Fingerprints of `inputs` and `labels` in sequence order: equal only if the content is."""
 
 
-class LoadedSequence(SequenceDefaults):
+class LoadedSequence(FingerprintedSequence):
     """What `load_data` gives: a sequence that can be shortened, and says where it is from. A dataclass."""
 
     name: str
@@ -72,13 +73,6 @@ class LoadedSequence(SequenceDefaults):
     @property
     @abstractmethod
     def input_shape(self) -> tuple[int, ...]:
-        """See `DataSequence`."""
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
-    def labels(self, positions: NDArray[np.int64]) -> torch.Tensor:
         """See `DataSequence`."""
 
     @abstractmethod
@@ -94,18 +88,40 @@ class LoadedSequence(SequenceDefaults):
         is_scaled = self.inputs(np.zeros(1, np.int64)).dtype == torch.uint8
         return cast(Self, replace(cast(Any, self), scale=scale)) if is_scaled else self
 
-    @abstractmethod
-    def _input_digest(self) -> str:
-        """The fingerprint of the inputs."""
+    def with_num_labels(self, num_labels: int) -> "PartlyLabelled":
+        """The first labels alone, given all inputs: those behind them stay, without their labels.
 
-    @cached_property
-    def _digests(self) -> dict[str, str]:
-        labels = digest_of_rows(len(self), lambda positions: self.labels(positions).numpy(), self.num_classes)
-        return {"inputs": self._input_digest(), "labels": labels}
+        Labels and their order are those of `take`, so that the two can be compared. Inputs that equal held-out ones
+        do not stay.
 
-    def digests(self) -> dict[str, str]:
-        """See `DataSequence`; taken once."""
-        return self._digests
+        Example:
+            >>> from prequential.data.arrays import from_arrays
+            >>> data = from_arrays(np.arange(4.0)[:, None], [0, 1, 0, 1]).with_num_labels(3)
+            >>> len(data), data.num_inputs, data.inputs(np.array([3])).item()
+            (3, 4, 3.0)
+        """
+        from prequential.data.unlabelled import with_num_labels
+
+        return with_num_labels(self, num_labels)
+
+    def with_unlabelled(self, inputs: Any) -> "PartlyLabelled":
+        """The same labels, given more inputs: these come behind those with labels, and are never coded.
+
+        Inputs that equal held-out ones are left out and counted.
+
+        Args:
+            inputs: an array or tensor of inputs, alike in shape and type as this sequence has them (those of a table
+                encoded as its are), or a sequence, of which no label is read.
+
+        Example:
+            >>> from prequential.data.arrays import from_arrays
+            >>> data = from_arrays(np.zeros((2, 1)), [0, 1]).with_unlabelled(np.ones((3, 1)))
+            >>> len(data), data.num_inputs
+            (2, 5)
+        """
+        from prequential.data.unlabelled import with_unlabelled
+
+        return with_unlabelled(self, inputs)
 
 
 class ReorderableSequence(LoadedSequence):
@@ -205,14 +221,12 @@ class ArraySequence(ReorderableSequence):
         return tuple(self.stored_inputs.shape[1:])
 
     def inputs(self, positions: NDArray[np.int64]) -> torch.Tensor:
-        return torch.from_numpy(self._bits(positions)).view(self.stored_inputs.dtype)
+        return torch.from_numpy(self.hashed(positions)).view(self.stored_inputs.dtype)
 
-    def _bits(self, positions: NDArray[np.int64]) -> NDArray[Any]:
-        """Rows taken by NumPy, ten times faster than torch where they are large; bfloat16, which it lacks, as int16."""
-        stored = self.stored_inputs
-        bits: NDArray[Any] = (stored.view(torch.int16) if stored.dtype == torch.bfloat16 else stored).numpy()
-        return bits.take(self.rows(positions).numpy(), axis=0)
+    def hashed(self, positions: NDArray[np.int64]) -> NDArray[Any]:
+        """Rows taken by NumPy, ten times faster than torch where they are large."""
+        return bits_of(self.stored_inputs).take(self.rows(positions).numpy(), axis=0)
 
-    def _input_digest(self) -> str:
-        context = ["bfloat16"] if self.stored_inputs.dtype == torch.bfloat16 else []
-        return digest_of_rows(len(self), self._bits, *context)
+    @property
+    def hashed_as(self) -> tuple[object, ...]:
+        return type_told(self.stored_inputs)

@@ -1,4 +1,5 @@
-"""What records keep of data only to tell people: the names of classes, and where the rows are from."""
+"""What records tell of data besides its fingerprints: the names of classes, where the rows are from, and how many
+inputs have no labels."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,11 +29,13 @@ def names_for_files(names: Sequence[str] | None) -> list[str] | None:
 
 
 def told_of(data: DataSequence) -> dict[str, Any]:
-    """What there is to tell: `class_names`, and as `rows` the number of rows of the source, if the order seed gives
-    the row of each position."""
+    """What there is to tell: `class_names`, as `rows` the number of rows of the source, if the order seed gives the
+    row of each position, and as `unlabelled` how many inputs have no labels, and how many more were left out."""
     more = capabilities(data)
     told: dict[str, Any] = {"class_names": names_for_files(more.class_names)}
     if more.source_rows is not None and more.num_rows is not None:
         order = order_of_rows(data.order_seed, more.num_rows)[: len(data)]
         told["rows"] = more.num_rows if np.array_equal(more.source_rows.numpy(), order) else None
+    number, left_out = more.num_inputs - len(data), more.num_left_out
+    told["unlabelled"] = {"number": number, "left_out": left_out} if number or left_out else None
     return {name: value for name, value in told.items() if value is not None}

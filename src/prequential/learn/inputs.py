@@ -130,10 +130,11 @@ class Resident:
         first = data.inputs(np.zeros(1, np.int64))
         self._is_image = first.dim() == 4
         shape = first.permute(0, 2, 3, 1).shape[1:] if self._is_image else first.shape[1:]
-        self._rows = torch.empty(len(data), *shape, dtype=first.dtype, device=inputs.device)
+        num_inputs = capabilities(data).num_inputs
+        self._rows = torch.empty(num_inputs, *shape, dtype=first.dtype, device=inputs.device)
         step = max(1, COPIED_AT_ONCE // max(first.nbytes, 1))
-        for start in range(0, len(data), step):
-            rows = data.inputs(np.arange(start, min(start + step, len(data))))
+        for start in range(0, num_inputs, step):
+            rows = data.inputs(np.arange(start, min(start + step, num_inputs)))
             self._rows[start : start + step] = rows.permute(0, 2, 3, 1) if self._is_image else rows
 
     def place(self, positions: Indices, key: int | None) -> None:
@@ -187,7 +188,7 @@ def make_feed(inputs: Inputs) -> Callable[[int], Slot]:
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         free = torch.cuda.mem_get_info(device)[0] + unused
         copying = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-    fits = len(data) * data.inputs(np.zeros(1, np.int64)).nbytes <= SHARE * free
+    fits = capabilities(data).num_inputs * data.inputs(np.zeros(1, np.int64)).nbytes <= SHARE * free
     if fits and not capabilities(data).reads_slowly:
         resident = Resident(inputs)
         return lambda size: resident

@@ -134,12 +134,18 @@ def inputs_told(named: Sequence[tuple[str, OfData]]) -> str:
         return ""
     firsts = [members[0][1].data for members in kinds.values()]
     shapes = [" × ".join(map(str, data.get("input_shape") or ())) for data in firsts]
-    calls = ([str(data["name"]) for data in firsts], shapes, [kind[:8] for kind in kinds])
+    calls = ([_called(data) for data in firsts], shapes, [kind[:8] for kind in kinds])
     called = next((each for each in calls if len(set(each)) == len(each)), calls[-1])
     names = [[name for name, _ in members] for members in kinds.values()]
     shown = zip(called, (", ".join(own) if len(own) <= NAMED else f"{len(own):,}" for own in names), strict=True)
     told = "; ".join(kind if kind == own else f"{kind}: {own}" for kind, own in shown)
     return f"the inputs differ ({told}): {GIVEN_INPUTS}"
+
+
+def _called(data: Mapping[str, Any]) -> str:
+    """Data by its name, and how many inputs it has besides those of its labels."""
+    number = (data.get("unlabelled") or {}).get("number", 0)
+    return f"{data['name']} with {number:,} more without labels" if number else str(data["name"])
 
 
 def require_records(records: Iterable[Record], what: str) -> list[Record]:

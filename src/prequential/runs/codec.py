@@ -27,6 +27,9 @@ from prequential.runs.recorder import Recorder
 from prequential.runs.session import LearnerFactory, Session, make_session
 from prequential.runs.terms import execution_of, same_bits, terms_of
 
+GIVEN = ("name", "input_shape", "inputs", "training_view", "unlabelled")
+"""What a bitstream says of its data."""
+
 
 def encode(
     make_model: AnyModel,
@@ -96,7 +99,7 @@ def _header(session: Session) -> dict[str, Any]:
     told, names = facts.facts(), ("method", "recipe", "model", "seeds", "length", "num_classes", "target", "scale")
     return {
         **{name: told[name] for name in names if name in told},
-        "data": {name: facts.data[name] for name in ("name", "input_shape", "inputs", "training_view")},
+        "data": {name: facts.data[name] for name in GIVEN if name in facts.data},
         "plan": session.plan.digest(),
         "fingerprint": facts.model["fingerprint"],
         "device": str(learner.device),

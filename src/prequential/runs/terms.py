@@ -100,6 +100,10 @@ def _inputs(header: dict[str, Any], data: DataSequence) -> InputsOnly:
         raise PreqError(f"the bitstream is about targets {header['target']}, the data has {target.facts()}")
     if len(data) != header["length"]:
         raise PreqError(f"the bitstream is about {header['length']} labels, the data has {len(data)} inputs")
+    wanted = header["length"] + (told.get("unlabelled") or {"number": 0})["number"]
+    if (got := capabilities(data).num_inputs) != wanted:
+        given = f"the encoder was given {wanted} inputs for {header['length']} labels, this data has {got}"
+        raise PreqError(f"{given}; give the same (--num-labels {header['length']} keeps inputs that have no labels)")
     if data.digests()["inputs"] != told["inputs"]:
         raise PreqError(
             f"these are not the inputs that were encoded ('{told['name']}', order seed "

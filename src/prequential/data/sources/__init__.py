@@ -49,6 +49,7 @@ def load(
     order: str | None = None,
     order_seed: int | None = None,
     data_dir: str | Path | None = None,
+    num_labels: int | None = None,
     **options: Any,
 ) -> LoadedSequence:
     """The data of that name: a data set (see `preq data`), or `folder:`, `table:`, `npz:`, `hf:`, … and a path.
@@ -58,6 +59,7 @@ def load(
         order_seed: the seed of the shuffle. Default: 0.
         data_dir: a directory that holds the publisher's files; searched first.
             Default: the environment variable PREQ_DATA.
+        num_labels: only the first so many labels, given all inputs; see `with_num_labels`. Default: all.
         options: see `DataOptions`: label, drop, array, standardise, scale, size, crop, workers, skip_broken, …
 
     Example:
@@ -65,8 +67,13 @@ def load(
         >>> len(data), data.num_classes, data.input_shape, len(data.heldout)
         (60000, 10, (1, 28, 28), 10000)
     """
-    data = open_source(name, order, order_seed, data_dir, options)
-    return data.without_broken() if options.get("skip_broken") else data
+    return completed(open_source(name, order, order_seed, data_dir, options), {**options, "num_labels": num_labels})
+
+
+def completed(data: LoadedSequence, options: Mapping[str, Any]) -> LoadedSequence:
+    """What `load` gives, from what `open_source` does: broken examples left out before labels are counted."""
+    data = data.without_broken() if options.get("skip_broken") else data
+    return data if options.get("num_labels") is None else data.with_num_labels(options["num_labels"])
 
 
 def open_source(
