@@ -173,7 +173,7 @@ class PeekingStudy(FromAllInputs):
     def study_steps(self, batches: Any, event: int) -> None:
         super().study_steps(batches, event)
         with torch.no_grad():
-            self.model[0].weight[0, 0] += 0.01 * self.data.labels(np.array([20]))[0]  # type: ignore[index, union-attr]
+            self.model[0].weight[0, 0] += 0.01 * self.data.labels(np.array([20]))[0]  # type: ignore[index]
 
 
 class TrueLabels(FromAllInputs):
