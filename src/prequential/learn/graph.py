@@ -2,20 +2,30 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from prequential.events import Indices
+from prequential.learn.capture import Tape
 from prequential.learn.learner import Learner
 from prequential.learn.prediction import Prediction
-from prequential.learn.programs import Recording, SpanProgram, TrainProgram
+from prequential.learn.programs import Recording, Size, SpanProgram, StepProgram, TrainProgram
 from prequential.learn.randomness import FOREIGN
 from prequential.learn.shapes import Shapes
 
-Program = TypeVar("Program", TrainProgram, SpanProgram)
+
+class Recordable(Protocol):
+    """A program."""
+
+    def record(self, tape: Tape) -> Self:
+        """From now on replay a recording; whoever calls puts back what it changes."""
+
+
+Program = TypeVar("Program", bound=Recordable)
+Steps = TypeVar("Steps", bound=StepProgram)
 
 
 class GraphLearner(Recording, Learner):
@@ -55,9 +65,7 @@ class GraphLearner(Recording, Learner):
         return bool((exact - filled[: len(few)]).abs().max() <= allowed * (exact - exact.mean()).abs().max())
 
     def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
-        size = batches.shape[1]
-        worth_it = self._shapes is None or size in self._shapes.batches
-        program = self._program(TrainProgram, size) if worth_it else None
+        program = self._step_program(TrainProgram, batches.shape[1])
         if program is None:
             super().train_steps(batches, labels, event)
         else:
@@ -74,16 +82,23 @@ class GraphLearner(Recording, Learner):
             return super()._predict_at(positions)
         return program.predict(positions), program.calibrate
 
-    def _program(self, kind: type[Program], size: int) -> Program | None:
-        """The program of that kind for a size, recorded when it is first needed; None: do it eagerly."""
+    def _step_program(self, kind: type[Steps], size: Size) -> Steps | None:
+        """The program for steps of that kind on batches of a size; None where they are rare, too."""
+        sizes = {size: 1} if self._shapes is None else kind.sizes_in(self._shapes)
+        if size not in sizes:
+            return None
+        return self._program(kind, size, is_main=size == max(sizes, key=lambda each: sizes[each]))
+
+    def _program(self, kind: type[Program], size: Size, *, is_main: bool = False) -> Program | None:
+        """The program of that kind for a size, recorded when it is first needed; None: do it eagerly. Only the main one
+        of a kind is compiled."""
 
         def recorded(**settings: bool) -> Program:
             return self._new(kind, size, **settings).record(self._tape)
 
         if (kind, size) not in self._programs and self._can_be["recorded"]:
             program: Program | None = None
-            is_main = self._shapes is None or size == self._shapes.main_batch[0]
-            if self._can_be["compiled"] and kind is TrainProgram and is_main:
+            if self._can_be["compiled"] and is_main:
                 program = self._tried("compiled", partial(recorded, fused_by_compiler=True))
             program = program or self._tried("recorded", recorded)
             if program is None:

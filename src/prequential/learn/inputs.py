@@ -70,7 +70,7 @@ class Inputs:
 
     def studied(self, positions: Indices, study_seed: int, step: int) -> Tensor:
         """The same for a step of a study, which no seed but its own decides."""
-        key = derive(study_seed, "study crop", step)
+        key = self.study_crop_key(study_seed, step)
         return self.prepared(capabilities(self.data).training_inputs(positions, key))
 
     def augmented(self, inputs: Tensor, draws: Tensor) -> Tensor:
@@ -115,6 +115,11 @@ class Inputs:
     def crop_key(self, event: int) -> int:
         """What decides the sequence's own view of the inputs of a training step."""
         return derive(self.seed, "crop", event)
+
+    @staticmethod
+    def study_crop_key(study_seed: int, step: int) -> int:
+        """The same for a step of a study."""
+        return derive(study_seed, "study crop", step)
 
 
 def _channels_last(inputs: Tensor) -> Tensor:

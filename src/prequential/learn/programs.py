@@ -7,12 +7,12 @@ place, so that every other way to execute an event can take turns with it.
 import gc
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from prequential.data.augment import DeviceDraws, augmentation_key
 from prequential.data.device import send_to
@@ -21,13 +21,17 @@ from prequential.events import Indices
 from prequential.learn import functional
 from prequential.learn.base import BaseLearner
 from prequential.learn.capture import Captured, Tape, compiled
+from prequential.learn.counters import Counters
 from prequential.learn.inputs import Slot, make_feed
 from prequential.learn.learner import Learner
 from prequential.learn.prediction import Prediction
 from prequential.learn.probe import first_line
+from prequential.learn.shapes import Shapes
 from prequential.rng import derive
 
 Program = TypeVar("Program")
+Size = int | tuple[int, int]
+"""Of a batch; where inputs stand beside labelled ones, how many of both."""
 
 
 class Recording(BaseLearner):
@@ -39,11 +43,11 @@ class Recording(BaseLearner):
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._feed, self._tape = make_feed(self.inputs), Tape(self.device)
-        self._programs: dict[tuple[type, int], Any] = {}
+        self._programs: dict[tuple[type, Size], Any] = {}
         self._can_be = {"compiled": self.compiled, "recorded": True}
 
-    def _new(self, kind: Callable[..., Program], size: int, **settings: bool) -> Program:
-        return kind(self, self._feed(size), size, **settings)
+    def _new(self, kind: Callable[..., Program], size: Size, **settings: bool) -> Program:
+        return kind(self, self._feed(size if isinstance(size, int) else sum(size)), size, **settings)
 
     def _tried(self, done: str, make: Callable[[], Program]) -> Program | None:
         """A program that was made faster, if it can be; what that did to the models is put back."""
@@ -81,6 +85,11 @@ class StepProgram(ABC):
         self._draws = None if augmentation is None else DeviceDraws(size, augmentation.num_draws, self._device)
         self._replay: Callable[[], None] = self._one_step
 
+    @staticmethod
+    def sizes_in(shapes: Shapes) -> Mapping[Any, int]:
+        """What is worth recording, and how often it comes up."""
+        return shapes.batches
+
     def _queue(self, *shape: int) -> Tensor:
         return torch.zeros(self._owner.steps_at_once, *shape, dtype=torch.int64, device=self._device)
 
@@ -92,19 +101,30 @@ class StepProgram(ABC):
 
     def run(self, batches: Indices, labels: Tensor, event: int) -> None:
         """A step for each row; `event` is the number of the first."""
+        self._labels[: len(batches)].copy_(labels)
+        self._count.fill_(self._owner.num_steps)
+        self._replay_on(batches, event)
+        self._owner.num_steps += len(batches)
+
+    def _replay_on(self, batches: Indices, event: int) -> None:
         learner, num_steps = self._owner, len(batches)
         self._positions[:num_steps].copy_(send_to(self._device, batches))
-        self._labels[:num_steps].copy_(labels)
         self._place_keys(event, num_steps)
         self._row.zero_()
-        self._count.fill_(learner.num_steps)
         for number, indices in enumerate(batches, event):
-            self._slot.place(indices, learner.inputs.crop_key(number))
+            self._slot.place(indices, self._crop_key(number))
             if learner.drew_on:
                 for generator in learner.generators:
-                    generator.manual_seed(derive(learner.seed, "train", number))
+                    generator.manual_seed(self._drawing_key(number))
             self._replay()
-        learner.num_steps += num_steps
+
+    def _crop_key(self, event: int) -> int:
+        """What decides the sequence's own view of the inputs of a step."""
+        return self._owner.inputs.crop_key(event)
+
+    def _drawing_key(self, event: int) -> int:
+        """What decides the draws of layers that draw."""
+        return derive(self._owner.seed, "train", event)
 
     def _place_keys(self, event: int, num_steps: int) -> None:
         """Queue what decides the draws of these steps."""
@@ -123,21 +143,13 @@ class TrainProgram(StepProgram):
     def __init__(self, learner: Learner, slot: Slot, size: int, *, fused_by_compiler: bool = False) -> None:
         super().__init__(learner, slot, size, [learner.seed])
         self._learner, self._in_pieces, self._own_keys = learner, fused_by_compiler, self._keys[:, 0]
-        norms = [layer for layer in learner.model.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)]
-        # those that count batches and do not use the count
-        self._norms = [n for n in norms if n.momentum is not None and n.num_batches_tracked is not None]
-        self._counters = [counter for norm in self._norms if (counter := norm.num_batches_tracked) is not None]
+        self._counters = Counters(learner.model.modules())
         self._forward = compiled(self._logits_and_gradient) if fused_by_compiler else self._logits_and_gradient
         self._update = compiled(self._move) if fused_by_compiler else self._move
 
     def _one_step(self) -> None:
-        for norm in self._norms:
-            norm.num_batches_tracked = None  # all counters are moved by one kernel afterwards
-        try:
+        with self._counters.put_aside():
             logits, loss_gradient = self._forward()
-        finally:
-            for norm, counter in zip(self._norms, self._counters, strict=True):
-                norm.num_batches_tracked = counter
         gradients = torch.autograd.grad(logits, self._learner.parameters, loss_gradient, materialize_grads=True)
         self._update(list(gradients))
 
@@ -165,8 +177,7 @@ class TrainProgram(StepProgram):
             step_size = functional.ema_step_size(constant, self._count, warmup=recipe.ema_warmup)
             raw, ema = learner.raw_tensors, learner.ema_tensors
             functional.average(ema.averaged, raw.averaged, step_size[0].to(learner.dtype))
-            if self._counters:
-                torch._foreach_add_(self._counters, 1)
+            self._counters.move()
             if raw.others:
                 torch._foreach_copy_(ema.others, raw.others)
 

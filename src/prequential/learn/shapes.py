@@ -1,10 +1,11 @@
 """Which shapes a plan's work has, and how often: what is worth recording. No torch."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
-from prequential.events import Train
+from prequential.events import Study, Train, TrainBeside
+from prequential.methods.all_inputs import given_all_inputs
 from prequential.plan import Plan
 from prequential.walks import with_reads
 
@@ -24,11 +25,21 @@ class Shapes:
     """Sizes of training batches that are recorded, and how often each comes up among the events looked at."""
     predictions: dict[int, int]
     """Numbers of labels predicted at once (or looked at for a calibration), and the number each is filled up to."""
+    beside: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Of batches with inputs beside labelled ones, how many of both, and how often that comes up."""
+    studied: dict[int, int] = field(default_factory=dict)
+    """Sizes of the batches of a study, and how many there are."""
 
     @property
     def main_batch(self) -> tuple[int, int]:
-        """The most common size of a training batch, and how often it comes up."""
-        return max(self.batches.items(), key=lambda item: item[1], default=(0, 0))
+        """The most common size of a training batch, with what stands beside it, and how often it comes up."""
+        together = [(sum(sizes), times) for sizes, times in self.beside.items()]
+        return max([*self.batches.items(), *together], key=lambda item: item[1], default=(0, 0))
+
+    @property
+    def most_steps(self) -> int:
+        """How often the most common of all steps comes up."""
+        return max(self.main_batch[1], *self.studied.values(), 0)
 
     @staticmethod
     def of(plan: Plan) -> "Shapes":
@@ -41,14 +52,28 @@ class Shapes:
             >>> shapes.batches, sorted(shapes.predictions.items())
             ({32: 375}, [(8, 8), (24, 32), (32, 32)])
         """
-        batches: Counter[int] = Counter()
-        predictions: Counter[int] = Counter()
-        for _, event, read in with_reads(islice(plan.without_heldout().events(), SURVEYED)):
-            if len(read):
+        batches, predictions = Counter[int](), Counter[int]()
+        beside = Counter[tuple[int, int]]()
+        studied, begin = _study_of(plan)
+        for _, event, read in with_reads(islice(plan.without_heldout().events(begin), SURVEYED)):
+            if isinstance(event, TrainBeside):
+                beside[len(event.indices), len(event.beside)] += 1
+            elif len(read):
                 (batches if isinstance(event, Train) else predictions)[len(read)] += 1
         filled = {n: n if times >= COMMON else 1 << (n - 1).bit_length() for n, times in predictions.items()}
         times = Counter(filled[number] for number in predictions.elements())
         return Shapes(
             {size: number for size, number in batches.items() if number > RARE},
             {number: size for number, size in filled.items() if times[size] > RARE},
+            {sizes: number for sizes, number in beside.items() if number > RARE},
+            {size: number for size, number in studied.items() if number > RARE},
         )
+
+
+def _study_of(plan: Plan) -> tuple[dict[int, int], int]:
+    """The size of a study's batches and how many there are, and how many events come before the first label: all of
+    its steps are alike, so only the first is looked at."""
+    given, first = given_all_inputs(plan.method), next(plan.events(), None)
+    if given is None or not isinstance(first, Study):
+        return {}, 0
+    return {len(first.indices): given.study_steps}, given.study_steps + 1

@@ -8,7 +8,8 @@ with q of a view by the network, projected and predicted, and k of the other vie
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,7 @@ from prequential.learn.optimizers import make_optimizer
 from prequential.learn.recipe import Recipe
 from prequential.methods.all_inputs import AllInputs
 
+Computing = Callable[[], AbstractContextManager[object]]
 WIDEST, LONGEST = 2048, 256
 """Of the projection: its hidden layer, and what is compared."""
 FOLLOWS = 0.01
@@ -78,18 +80,35 @@ class Study:
         moving = [tensor for tensors in self._optimizer.state.values() for tensor in tensors]
         return [*own, *moving, self.count]
 
-    def gradients(self, inputs: Tensor, draws: Tensor | None, computing: Callable[[], object]) -> list[Tensor]:
+    def layers(self) -> list[nn.Module]:
+        """Those of all networks that a step goes through."""
+        unused = {id(each) for last in (self._last, self._last_of_average) for each in last.modules()}
+        networks = (self._model, self._projection, self._predictor, self._average)
+        return [each for network in networks for each in network.modules() if id(each) not in unused]
+
+    def gradients(self, inputs: Tensor, draws: Tensor | None, computing: Computing) -> list[Tensor]:
         """Of the loss, for prepared inputs; `computing` is a context in which networks compute."""
+        with self.giving_features():
+            loss = self.loss(inputs, draws, computing)
+        return list(torch.autograd.grad(loss, self.parameters))
+
+    @contextmanager
+    def giving_features(self) -> Iterator[None]:
+        """Inside, the network and its average give features."""
+        with self._last.giving_features(), self._last_of_average.giving_features():
+            yield
+
+    def loss(self, inputs: Tensor, draws: Tensor | None, computing: Computing) -> Tensor:
+        """Of prepared inputs, while the networks give features."""
         both, number = self._both(inputs, draws), len(inputs)
-        with computing(), self._last.giving_features():  # type: ignore[attr-defined]
+        with computing():
             found = self._predictor(self._projection(self._model(both)))
-        with torch.no_grad(), computing(), self._last_of_average.giving_features():  # type: ignore[attr-defined]
+        with torch.no_grad(), computing():
             keys = self._average[1](self._average[0](both))
         temperature, dtype = self.given.study_temperature, self.count.dtype if both.dtype == torch.float64 else None
         found, keys = (F.normalize(each.to(dtype or torch.float32)) for each in (found, keys))
         there = contrast(found[:number], keys[number:], temperature)
-        loss = there + contrast(found[number:], keys[:number], temperature)
-        return list(torch.autograd.grad(loss, self.parameters))
+        return there + contrast(found[number:], keys[:number], temperature)
 
     def _both(self, inputs: Tensor, draws: Tensor | None) -> Tensor:
         if self.views is None or draws is None:
@@ -136,14 +155,14 @@ def _layers(num_inputs: int, hidden: int, num_outputs: int) -> nn.Sequential:
 
 @torch.no_grad()
 def measure_statistics(model: nn.Module, batches: Sequence[Callable[[], Tensor]]) -> None:
-    """Batch-norm statistics anew, as the mean over these batches of clean inputs."""
+    """Batch-norm statistics anew, as the mean over these batches of clean inputs; nothing is drawn."""
     norms = [each for each in model.modules() if isinstance(each, nn.modules.batchnorm._BatchNorm)]
     kept = [each.momentum for each in norms]
-    for each in norms:
-        each.reset_running_stats()
-        each.momentum = None  # the plain mean
     was_training = model.training
-    model.train()
+    model.eval()
+    for each in norms:
+        each.train().reset_running_stats()
+        each.momentum = None  # the plain mean
     for batch in batches:
         model(batch())
     for each, momentum in zip(norms, kept, strict=True):

@@ -11,6 +11,7 @@ from prequential.errors import PreqError
 from prequential.learn.all_inputs import FromAllInputs
 from prequential.learn.execution import Execution
 from prequential.learn.graph import GraphLearner
+from prequential.learn.graph_all_inputs import GraphFromAllInputs
 from prequential.learn.learner import Learner
 from prequential.learn.learning import Learning
 from prequential.learn.recipe import Recipe
@@ -36,7 +37,7 @@ class Engines:
         bfloat16 = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
         found = partial(execution.on, device.type, bfloat16=bfloat16)
         self._shapes = None if found(num_steps=0).engine == "eager" else Shapes.of(plan)
-        chosen = found(num_steps=0 if self._shapes is None else self._shapes.main_batch[1])
+        chosen = found(num_steps=0 if self._shapes is None else self._shapes.most_steps)
         self._compiled = bool(chosen.compiled)
         self._given = given_all_inputs(plan.method)
         self.settings: dict[str, Any] = {
@@ -49,11 +50,12 @@ class Engines:
     def one(self, model: str | ModelFactory, recipe: Recipe, seed: int, width: float) -> Learning:
         """Of one model."""
         settings = self.settings | {"seed": seed, "width": width}
+        is_eager = self._shapes is None
+        settings |= {} if is_eager else {"shapes": self._shapes, "compiled": self._compiled}
         if self._given is not None:
-            return FromAllInputs(model, self._data, recipe, given=self._given, **settings)
-        if self._shapes is None:
-            return Learner(model, self._data, recipe, **settings)
-        return GraphLearner(model, self._data, recipe, shapes=self._shapes, compiled=self._compiled, **settings)
+            given = FromAllInputs if is_eager else GraphFromAllInputs
+            return given(model, self._data, recipe, given=self._given, **settings)
+        return (Learner if is_eager else GraphLearner)(model, self._data, recipe, **settings)
 
     def stack(
         self, model: str | ModelFactory, recipes: Sequence[Recipe], seeds: Sequence[int], width: float
