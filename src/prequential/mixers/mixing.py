@@ -15,6 +15,10 @@ SUM_TOLERANCE = 1e-6
 """How far from 1 the probabilities of an expert may sum: rounding of float32 is allowed, free nats are not."""
 
 
+class NobodyLeftError(PreqError):
+    """No expert is left whom the mixture could believe: none that has a weight gives finite numbers."""
+
+
 class Mixer(Protocol):
     """Settings of a mixer: a frozen dataclass, from which the state of a code begins."""
 
@@ -113,7 +117,7 @@ class Mixing(ABC):
             self.left_out[expert] = self.position
             self.leave_out(expert)
         if not self.alive.any():
-            raise PreqError(f"no expert is left at label {self.position}: the output of all {self._story()}")
+            raise NobodyLeftError(f"no expert is left at label {self.position}: the output of all {self._story()}")
         rows[~self.alive] = 0.0
 
     def _story(self) -> str:
@@ -129,11 +133,11 @@ class Mixing(ABC):
                 f"the probabilities of expert {expert} sum to {sums[expert]:g} at label {self.position}, not to 1; give"
                 " natural logarithms of a distribution"
             )
+        if total != 0:
+            raise PreqError(f"the mixture sums to {total:g} at label {self.position}")
         why = f" (left out: {', '.join(map(str, self.left_out))})" if self.left_out else ""
-        raise PreqError(
+        raise NobodyLeftError(
             f"no expert is left at label {self.position}: each gave an earlier label probability 0 or was left out{why}"
-            if total == 0
-            else f"the mixture sums to {total:g} at label {self.position}"
         )
 
     def state(self) -> State:

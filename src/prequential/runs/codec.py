@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -107,8 +108,9 @@ def _header(session: Session) -> dict[str, Any]:
 def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener]) -> Recorder:
     target, num_experts = capabilities(session.learner.data).target, len(expert_names(session.facts[0].model))
     recorder, heard = Recorder(session.plan, target, num_experts=num_experts), [list(listeners)]
-    execute(session.plan, session.learner, labels, recorder, lambda: recorder.report((), heard))
-    recorder.report((), heard)
+    with closing(recorder):
+        execute(session.plan, session.learner, labels, recorder, lambda: recorder.report((), heard))
+        recorder.report((), heard)
     return recorder
 
 

@@ -155,11 +155,12 @@ def experts_again(
     if missing := [key for key in ("experts", "mixer", "simple_codes") if key not in told]:
         raise PreqError(f"the file tells of experts, but not of their {missing[0]}")
     own = [each.model for each in given.each] if isinstance(given, Experts) else [] if given is None else [given]
-    by_name = {name_of(model): model for model in own}
-    names = [expert["model"] for expert in told["experts"]]
+    names, by_name = [expert["model"] for expert in told["experts"]], {name_of(model): model for model in own}
     if given is not None and not set(by_name) & set(names):
         raise PreqError(f"the experts are {', '.join(dict.fromkeys(names))}, got {', '.join(by_name)}; give the same")
-    models = [_model(each | {"name": each["model"]}, by_name.get(each["model"]), data) for each in told["experts"]]
+    in_order = own if [name_of(model) for model in own] == names else [by_name.get(name) for name in names]
+    both = zip(told["experts"], in_order, strict=True)  # two models of one's own may have the same name
+    models = [_model(each | {"name": each["model"]}, model, data) for each, model in both]
     return experts_from_facts(told, models, method)
 
 
