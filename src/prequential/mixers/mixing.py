@@ -1,8 +1,8 @@
 """What all mixers share: the border of experts and labels, and the arithmetic of sums of probabilities. No torch."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -186,6 +186,12 @@ def log_mean(log_weights: Floats, rows: Floats) -> Floats:
     return found
 
 
+def require_prior(prior: Any) -> None:
+    """Refuse what cannot be the weights of experts, however many there will be."""
+    if isinstance(prior, Sequence) and not isinstance(prior, str):  # else its type is refused anyway
+        first_weights(prior, len(prior))
+
+
 def first_weights(prior: ArrayLike | None, num_members: int, members: str = "experts", name: str = "prior") -> Floats:
     """The weights before the first label: those given, or all alike.
 
@@ -195,7 +201,10 @@ def first_weights(prior: ArrayLike | None, num_members: int, members: str = "exp
     """
     if prior is None:
         return np.full(num_members, 1.0 / num_members)
-    given = np.asarray(prior, np.float64)
+    try:
+        given = np.asarray(prior, np.float64)
+    except (TypeError, ValueError):
+        raise PreqError(f"{name} must be one number for each of {num_members} {members}, got {prior!r}") from None
     if given.shape != (num_members,):
         shape = given.shape
         raise PreqError(f"{name} must be one number for each of {num_members} {members}, got the shape {shape}")

@@ -63,6 +63,21 @@ def terms_of(
     return Terms(blind, model, rebuilt, recipe, header["seeds"]["plan_seed"], width)
 
 
+def read_terms(
+    content: bytes,
+    data: DataSequence,
+    make_model: AnyModel | None,
+    method: str | type[Method] | None,
+    max_flops: float | None,
+) -> tuple[Container, Terms]:
+    """A bitstream, checked, and what it says for this data; one that takes more FLOPs than that is refused."""
+    container = Container.from_bytes(content)
+    told = terms_of(checked(container.header), data, make_model, method)
+    if max_flops is not None:
+        require_flops(told.expected(), max_flops)
+    return container, told
+
+
 def expect(
     content: bytes,
     data: DataSequence,
@@ -75,10 +90,8 @@ def expect(
     """What `decode` with these arguments takes at most, and about how many seconds, by a few steps that are measured;
     None where that is not known. No event of the plan is made.
     """
-    header = checked(Container.from_bytes(content).header)
-    told = terms_of(header, data, make_model, method)
-    expected = told.expected()
-    require_flops(expected, max_flops)
+    container, told = read_terms(content, data, make_model, method, max_flops)
+    expected, header = told.expected(), container.header
     if expected.flops is None:
         return expected, None
     place = find_device(device or header["device"])
