@@ -1,6 +1,7 @@
 """Experts of one run: kept, resumed, left out, refused, stacked, and mixed behind a device."""
 
 import signal
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -301,3 +302,24 @@ def test_models_of_ones_own_may_have_the_same_name() -> None:
     experts, data = pq.Experts([narrow(3), narrow(5)], "bayes"), blobs(48).without_heldout()
     content = pq.encode(experts, data, METHOD, seed=0)
     assert np.array_equal(pq.decode(content, data, experts), labels_of(data))
+
+
+class MixedLate(MixingBehind):
+    """As if its thread were very slow."""
+
+    def add(self, start: int, prediction: MixedPrediction, labels: torch.Tensor) -> None:
+        self.late = [*getattr(self, "late", []), (start, prediction, labels)]
+
+    def all(self) -> Iterator[tuple[int, np.ndarray]]:
+        while self.late:
+            start, prediction, labels = self.late.pop(0)
+            yield start, prediction.charged(labels.numpy())
+
+
+def test_who_is_left_out_is_told_though_it_is_mixed_after_the_last_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MixedPrediction, "on_host", False)
+    monkeypatch.setattr("prequential.runs.recorder.MixingBehind", MixedLate)
+    wild = pq.Expert(small, recipe=pq.Recipe(optimizer="sgd", learning_rate=1e30))
+    with pytest.warns(PreqWarning, match="gave no finite prediction at label 8 and is left out"):
+        record = pq.run(pq.Experts([small, wild], "bayes"), blobs(32), METHOD, seed=0)
+    assert record.left_out == {record.expert_names[1]: 8}
