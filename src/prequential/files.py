@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.errors import PreqError
+from prequential.errors import PreqError, in_one_line
 
 PLATFORMS = {"Linux": "Linux", "Darwin": "macOS"}
 """Where files survive crashes, by what the system calls itself."""
@@ -41,7 +41,8 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise PreqError(f"cannot write {path}: {error.strerror}; make room or choose another place") from None
+        reason = error.strerror or in_one_line(error)
+        raise PreqError(f"cannot write {path}: {reason}; make room or choose another place") from None
 
 
 @contextmanager
@@ -50,7 +51,8 @@ def reading(path: Path, todo: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise PreqError(f"{path} cannot be read: {error.strerror}{todo}") from None
+        reason = error.strerror or in_one_line(error)  # what libraries raise may have no words of the system
+        raise PreqError(f"{path} cannot be read: {reason}{todo}") from None
 
 
 def write_atomically(path: Path, content: bytes) -> None:

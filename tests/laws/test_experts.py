@@ -12,21 +12,18 @@ from torch import nn
 
 import prequential as pq
 from prequential.coding.container import Container
-from prequential.coding.labels import Scorer
 from prequential.experts.build import build
 from prequential.experts.learner import MixedLearner
 from prequential.methods.joint import Joint
 from prequential.plan import Plan
 from prequential.runs.codec import encode_and_score
-from prequential.runs.loop import execute
-from prequential.runs.measured import Measured
-from prequential.runs.recorder import Recorder
 from prequential.runs.session import make_session
 from prequential.testing import check_method
 
 from ..conftest import blobs
+from .resuming import require_same_bits
 from .strategies import minibatch_methods
-from .test_records import StopAfter, tiny
+from .test_records import tiny
 
 METHOD = pq.ReplayStreams(num_streams=2, batch_size=8)
 OTHER = pq.ReplayBuffer(num_replays=1, batch_size=8)
@@ -86,26 +83,7 @@ def test_stopping_after_any_events_and_resuming_gives_the_same_bits(experts: pq.
     def fresh() -> MixedLearner:
         return build(full, data, plan, torch.device("cpu"), pq.Execution())
 
-    def walk(stops: list[int]) -> tuple[Measured, MixedLearner]:
-        learner, recorder = fresh(), Recorder(plan, data.target, num_experts=len(full.names))
-        labels = Scorer(data, learner.device)
-        for stop in stops:
-            if stop > recorder.num_events:
-                with pytest.raises(KeyboardInterrupt):
-                    execute(StopAfter(plan, stop), learner, labels, recorder)  # type: ignore[arg-type]
-                state = learner.state()
-                learner = fresh()
-                learner.restore(state)
-        execute(plan, learner, labels, recorder)
-        return recorder.members[0], learner
-
-    undisturbed, stopped = walk([]), walk(stops)
-    for name, values in undisturbed[0].arrays().items():
-        assert values.tobytes() == stopped[0].arrays()[name].tobytes(), name
-    assert undisturbed[0].heldout == stopped[0].heldout
-    for name, tensors in undisturbed[1].state().items():
-        for mine, other in zip(tensors, stopped[1].state()[name], strict=True):
-            assert torch.equal(mine, other), name
+    require_same_bits(plan, data, fresh, stops, num_experts=len(full.names))
 
 
 @pytest.mark.parametrize("mixer", ["bayes", "switching"])

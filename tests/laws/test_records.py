@@ -1,9 +1,7 @@
 """Laws 3, 5, 9 and 10 of runs: prefixes, resuming in memory, regret, and what is never charged."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -14,18 +12,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import prequential as pq
-from prequential.coding.labels import Scorer
 from prequential.errors import PreqError
-from prequential.events import Event
 from prequential.learn.learner import Learner
 from prequential.methods import Method
 from prequential.models.mlp import mlp
 from prequential.plan import Plan
-from prequential.runs.loop import execute
-from prequential.runs.measured import Measured
-from prequential.runs.recorder import Recorder
 
 from ..conftest import blobs
+from .resuming import require_same_bits
 from .strategies import prequential_methods
 
 METHODS: list[Method] = [
@@ -52,17 +46,6 @@ def test_the_record_of_a_prefix_does_not_depend_on_what_follows(method: Method) 
     assert np.array_equal(part.nats, whole.nats[:40])
 
 
-class StopAfter:
-    """A plan that is interrupted after a number of events."""
-
-    def __init__(self, plan: Plan, num_events: int) -> None:
-        self._plan, self._num_events, self.length = plan, num_events, plan.length
-
-    def events(self, start: int = 0) -> Iterator[Event]:
-        yield from islice(self._plan.events(start), self._num_events - start)
-        raise KeyboardInterrupt
-
-
 @settings(max_examples=60)
 @given(
     st.one_of(st.sampled_from(METHODS), prequential_methods()),
@@ -83,25 +66,7 @@ def test_stopping_after_any_events_and_resuming_gives_the_same_bits(
             data, recipe, seed=5, calibration_rate_factor=method.calibration_rate_factor,
         )  # fmt: skip
 
-    def walk(stops: list[int]) -> tuple[Measured, Learner]:
-        learner, recorder = fresh(), Recorder(plan, data.target)
-        labels = Scorer(data, learner.device)
-        for stop in stops:
-            if stop > recorder.num_events:
-                with pytest.raises(KeyboardInterrupt):
-                    execute(StopAfter(plan, stop), learner, labels, recorder)  # type: ignore[arg-type]
-                state = learner.state()
-                learner = fresh()
-                learner.restore(state)
-        execute(plan, learner, labels, recorder)
-        return recorder.members[0], learner
-
-    undisturbed, stopped = walk([]), walk(stops)
-    assert undisturbed[0].arrays()["nats"].tobytes() == stopped[0].arrays()["nats"].tobytes()
-    assert undisturbed[0].heldout == stopped[0].heldout
-    for name, tensors in undisturbed[1].state().items():
-        for mine, other in zip(tensors, stopped[1].state()[name], strict=True):
-            assert torch.equal(mine, other), name
+    require_same_bits(plan, data, fresh, stops)
 
 
 class Constant(nn.Module):

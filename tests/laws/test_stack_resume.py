@@ -11,27 +11,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prequential as pq
-from prequential.coding.labels import Scorer
 from prequential.errors import PreqError, PreqWarning
 from prequential.methods import Method
 from prequential.plan import Plan
 from prequential.runs.directory import RunDirectory, discard_stack, stack_place
-from prequential.runs.loop import execute
 from prequential.runs.measured import Measured
 from prequential.runs.progress import Progress
 from prequential.runs.record import ARRAYS, Record
-from prequential.runs.recorder import Recorder
 from prequential.runs.run import Interrupted, run_stack
 from prequential.stack.learner import StackedLearner
 
 from ..conftest import blobs
 from ..unit.test_resume import Crash, file_operations
-from .test_records import IDS, METHODS, StopAfter, tiny
+from .resuming import require_same_bits
+from .test_records import IDS, METHODS, tiny
 
 LENGTH = 56
 RECIPES = [pq.Recipe(), pq.Recipe(learning_rate=1e30), pq.Recipe(learning_rate=1e-2, ema_step_size=0.3)]
@@ -98,36 +95,10 @@ def test_stopping_after_any_events_and_going_on_gives_the_same_bits(
     recipes = [replace(recipe, optimizer=optimizer) for recipe in RECIPES]
     plan, factor = Plan(method, len(data), 0, heldout=True), method.calibration_rate_factor
 
-    def fresh() -> tuple[StackedLearner, Recorder]:
-        learner = OneByOne(tiny, data, recipes, seeds=[0, 1, 2], calibration_rate_factor=factor)
-        return learner, Recorder(plan, data.target, [None] * 3)
+    def fresh() -> StackedLearner:
+        return OneByOne(tiny, data, recipes, seeds=[0, 1, 2], calibration_rate_factor=factor)
 
-    def walk(stops: list[int]) -> tuple[StackedLearner, Recorder]:
-        learner, recorder = fresh()
-        labels = Scorer(data, learner.device)
-        for stop in stops:
-            if stop > recorder.num_events and recorder.going:
-                with pytest.raises(KeyboardInterrupt):
-                    execute(StopAfter(plan, stop), learner, labels, recorder)  # type: ignore[arg-type]
-                assert recorder.num_events == min(stop, plan.counts().events)
-                state, counters = learner.state(), recorder.counters()
-                learner, again = fresh()
-                for member, earlier in zip(again.members, recorder.members, strict=True):
-                    member._arrays, member.path = earlier._arrays, Path()  # as files would keep them
-                recorder = again
-                learner.restore(state)
-                recorder.go_back_to(counters)
-        execute(plan, learner, labels, recorder)
-        return learner, recorder
-
-    (one, whole), (other, parts) = walk([]), walk(stops)
-    for mine, theirs in zip(parts.members, whole.members, strict=True):
-        assert all(mine.arrays()[name].tobytes() == array.tobytes() for name, array in theirs.arrays().items())
-        assert (mine.status, mine.heldout, mine.num_events) == (theirs.status, theirs.heldout, theirs.num_events)
-        assert mine.trained_examples == theirs.trained_examples
-    for name, tensors in one.state().items():
-        for tensor, same in zip(tensors, other.state()[name], strict=True):
-            assert torch.equal(tensor.nan_to_num(7.0), same.nan_to_num(7.0)), name
+    require_same_bits(plan, data, fresh, stops, num_members=3)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=IDS)

@@ -222,6 +222,18 @@ def test_a_file_and_models_are_not_both_given(tmp_path: Path, capsys: Captured) 
         assert f"lists the experts, and {named} was given too; leave one of them out" in capsys.readouterr().err
 
 
+def test_flags_of_methods_that_no_expert_follows_are_refused(table: str, tmp_path: Path, capsys: Captured) -> None:
+    own = "method = { name = 'ci-fs', epochs = 1 }"
+    (tmp_path / "e.toml").write_text(f"[[expert]]\nmodel = 'mlp1'\n{own}\n[[expert]]\nmodel = 'mlp2'\n{own}")
+    for given, told in (
+        ("--streams 2", "--streams has no meaning for ci-fs; it belongs to mi-rs, mi-rb"),
+        ("--method mi-rb", "no expert follows --method mi-rb: each has its own listed; leave it out"),
+    ):
+        assert preq(*f"run {table} --experts {tmp_path}/e.toml {given}".split()) == 2
+        assert told in capsys.readouterr().err
+    assert preq(*f"run {table} --experts {tmp_path}/e.toml --epochs 1 --batch-size 16 --lr 0.01".split()) == 0
+
+
 def test_experts_whose_spans_differ_are_refused_with_what_to_do(table: str, tmp_path: Path, capsys: Captured) -> None:
     both = "[[expert]]\nmodel = 'mlp1'\n[[expert]]\nmodel = 'mlp2'\nmethod = { batch_size = 8 }"
     (tmp_path / "e.toml").write_text(both)

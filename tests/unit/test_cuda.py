@@ -1,6 +1,8 @@
 """The graph engine on a real GPU; skipped where there is none (`python experiments/engines.py` shows more)."""
 
+import signal
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,13 @@ from torch import Tensor, nn
 import prequential as pq
 from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqWarning
+from prequential.experts.learner import MixedLearner
+from prequential.runs.session import make_session
 
 from ..conftest import blobs
+from ..laws.test_experts import labels_of, small
 from ..laws.test_records import tiny
+from .test_experts import same
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 METHOD = pq.ReplayStreams(num_streams=3, batch_size=16, first_block=4, min_steps=2)
@@ -68,3 +74,56 @@ def test_a_model_that_waits_for_the_gpu_goes_on_eagerly(mnist: ArraySequence) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         assert len(nats("lenet", mnist.take(200), pq.Execution(compiled=True))) == 200
+
+
+def calm(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    """Without dropout, which a stack draws otherwise than a single network does."""
+    return tiny(input_shape, num_classes, dropout=0.0)
+
+
+STACKED = pq.Experts([calm, calm, small, calm], "logistic", simple_codes=True)
+RECIPE = pq.Recipe(learning_rate=1e-3)
+
+
+def test_stacked_experts_mixed_behind_the_gpu_cost_what_they_cost_on_a_cpu() -> None:
+    data, execution = blobs(300), pq.Execution(precision="fp32")
+    learner = make_session(STACKED, data, METHOD, [RECIPE], [0], device="cuda", execution=execution).learner
+    assert isinstance(learner, MixedLearner)
+    assert [each.engine for each in learner.members] == ["stack", "graph"]
+    one = pq.run(STACKED, data, METHOD, RECIPE, seed=0)
+    other = pq.run(STACKED, data, METHOD, RECIPE, seed=0, device="cuda", execution=execution)
+    assert other.environment["fallback"] is None
+    assert one.expert_nats is not None
+    assert other.expert_nats is not None
+    np.testing.assert_allclose(other.expert_nats[:64], one.expert_nats[:64], rtol=1e-2, atol=1e-3)
+    np.testing.assert_allclose(other.nats[:64], one.nats[:64], rtol=1e-2, atol=1e-3)
+    assert other.codelength == pytest.approx(one.codelength, rel=0.02)
+
+
+@pytest.mark.parametrize("experts", [STACKED, pq.Experts([pq.Expert(tiny, averages=(0.1, 0.01)), tiny], "switching")])
+def test_a_mixed_run_on_a_gpu_goes_on_to_the_same_bits(
+    experts: pq.Experts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+    given: dict[str, Any] = {"seed": 0, "device": "cuda", "execution": pq.Execution(deterministic=True)}
+    kept: dict[str, Any] = {"out": tmp_path / "run", "resume": True, "checkpoint_seconds": 0}
+    whole = pq.run(experts, blobs(300), METHOD, RECIPE, **given)
+    for position in (40, 150):
+
+        def stop(progress: Any, at: int = position) -> None:
+            if progress.position >= at:
+                signal.raise_signal(signal.SIGTERM)
+
+        with pytest.raises(pq.Interrupted):
+            pq.run(experts, blobs(300), METHOD, RECIPE, **given, **kept, listeners=[stop])
+    resumed = pq.run(experts, blobs(300), METHOD, RECIPE, **given, **kept)
+    assert same(resumed, whole)
+    assert resumed.heldout == whole.heldout
+
+
+def test_labels_of_mixed_experts_come_back() -> None:
+    pytest.importorskip("sklearn")
+    data = blobs(200).without_heldout()
+    experts = pq.Experts([calm, calm, "sklearn:naive_bayes.GaussianNB"], "logistic")
+    content = pq.encode(experts, data, METHOD, seed=0, device="cuda")
+    assert np.array_equal(pq.decode(content, data, experts), labels_of(data))

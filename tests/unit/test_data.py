@@ -108,6 +108,8 @@ def test_any_map_style_dataset_will_do() -> None:
     assert data.stored_inputs.dtype == torch.uint8
     tensors = TensorDataset(torch.zeros(4, 3), torch.tensor([0, 1, 1, 0]))
     assert from_dataset(tensors, num_classes=5).num_classes == 5
+    tensors.features = {"colour": [1.0, 2.0]}  # type: ignore[attr-defined]  # which is nobody's list of classes
+    assert from_dataset(tensors).class_names is None
 
 
 X = np.zeros((4, 2), np.float32)

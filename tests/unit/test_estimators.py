@@ -18,11 +18,17 @@ import prequential as pq
 from prequential import cli
 from prequential.errors import PreqError, PreqWarning
 from prequential.estimators import learner_kind
+from prequential.estimators.label_by_label import LabelByLabel
 from prequential.estimators.refitted import Refitted, next_fit
 from prequential.estimators.smoothing import SHARES, Smoothing
+from prequential.experts.build import build
 from prequential.libraries import Classifier, prefix_of
+from prequential.plan import Plan
 from prequential.runs.run import Interrupted
 from prequential.testing import check_method
+
+from ..laws.resuming import require_same_bits
+from ..laws.test_experts import labels_of
 
 HAS_RIVER = importlib.util.find_spec("river") is not None
 needs_river = pytest.mark.skipif(not HAS_RIVER, reason="river is not installed")
@@ -260,6 +266,73 @@ def test_a_fit_that_fails_leaves_the_one_before(monkeypatch: pytest.MonkeyPatch)
     with pytest.warns(PreqWarning, match="could not be fitted to .* .ValueError: one of a kind. and goes on with"):
         record = pq.run(f"{TREES[:-1]}, refit=1.3)", points(), seed=0)
     assert record.status == "finished"
+
+
+def test_probabilities_that_do_not_sum_to_one_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Odd:
+        classes_ = np.arange(3)
+
+        def predict_proba(self, rows: Any) -> Any:
+            return np.array([[0.5, 0.5, 1.0], [0.0, 0.0, 0.0], [0.2, 0.3, 0.5]])
+
+    found = Refitted(BAYES, points(), seed=0)._probabilities(Odd(), np.zeros((3, 4)))
+    assert found.tolist() == [[0.25, 0.25, 0.5], [1 / 3] * 3, [0.2, 0.3, 0.5]]
+
+
+def test_a_classifier_that_fails_on_its_way_is_told_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    near = "sklearn:neighbors.RadiusNeighborsClassifier(radius=2.5)"  # which has no word for what is far from all
+    far = points(200).inputs(np.arange(200)).numpy()
+    far[100:] *= 100
+    data = pq.from_arrays(far, points(200).labels(np.arange(200)).numpy())
+    with pytest.raises(PreqError, match=r"cannot predict after \d+ labels \(ValueError: No neighbors found"):
+        pq.run(near, data, seed=0, out=tmp_path / "run")
+    assert pq.load(tmp_path / "run").status == "failed"
+    counted = pq.from_arrays(-abs(far), points(200).labels(np.arange(200)).numpy())
+    with pytest.raises(PreqError, match=r"does not work with this data \(ValueError: Negative values"):
+        pq.run("sklearn:naive_bayes.MultinomialNB", counted, seed=0)
+    counted = pq.from_arrays(far.clip(min=0) - (np.arange(200) > 120)[:, None], labels_of(data))
+    with pytest.raises(PreqError, match=r"cannot (learn|predict) .*ValueError: Negative values"):
+        pq.run("sklearn:naive_bayes.MultinomialNB", counted, seed=0)
+
+
+class Fickle:
+    """A classifier of river's kind that changes by being asked, and is lost after a while."""
+
+    def __init__(self, lasts: int) -> None:
+        self.asked = self.told = 0
+        self._lasts = lasts
+
+    def predict_proba_one(self, row: Any) -> dict[int, float]:
+        self.asked += 1
+        return {0: float("nan") if self.told > self._lasts else 1 / (1 + self.asked), 1: 0.5}
+
+    def learn_one(self, row: Any, label: int) -> None:
+        self.told += 1
+
+
+@needs_river
+def test_what_was_not_asked_for_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels that are coded uniformly are told and never asked for, and a classifier may change by being asked."""
+    monkeypatch.setattr(LabelByLabel, "_fresh", lambda self: Fickle(lasts=1000))
+    data, full = points(60), pq.Experts([ONE_BY_ONE, "mlp1"], "bayes", simple_codes=True)
+    chunks = pq.ChunksFromScratch(batch_size=8, epochs=1, split_points=(16, 32))
+    experts = full.completed(chunks, pq.Recipe(), 0.02, 0)
+    plan = Plan(experts.method, len(data), 0)
+    require_same_bits(
+        plan, data, lambda: build(experts, data, plan, torch.device("cpu"), pq.Execution()), [2, 5, 9], num_experts=5
+    )
+
+
+@needs_river
+def test_a_classifier_whose_output_is_not_finite_has_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LabelByLabel, "_fresh", lambda self: Fickle(lasts=40))
+    record = pq.run(ONE_BY_ONE, points(60, 2), seed=0)
+    assert (record.status, len(record.nats)) == ("diverged", 42)
+    with pytest.warns(PreqWarning, match="gave no finite prediction at label 41 and is left out"):
+        mixed = pq.run(pq.Experts([ONE_BY_ONE], "bayes", simple_codes=True), points(60, 2), seed=0)
+    assert (mixed.status, mixed.left_out) == ("finished", {ONE_BY_ONE: 41})
 
 
 def test_names_are_written_one_way() -> None:

@@ -1,6 +1,8 @@
 """Experts of one run: kept, resumed, left out, refused, stacked, and mixed behind a device."""
 
 import signal
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,15 @@ from torch import nn
 
 import prequential as pq
 from prequential.errors import PreqError, PreqWarning
+from prequential.experts.behind import MixingBehind
+from prequential.experts.build import build
 from prequential.experts.code import MixedCode
+from prequential.experts.learner import MixedLearner
 from prequential.experts.prediction import MixedPrediction
+from prequential.learn.capture import MAY_WAIT
+from prequential.learn.prediction import Prediction
 from prequential.mixers.kept import kept_after
+from prequential.plan import Plan
 from prequential.runs.record import ARRAYS
 from prequential.targets.simple_codes import frequency_code, previous_label_code, uniform_code
 
@@ -220,3 +228,98 @@ def test_experts_are_swept(tmp_path: Path) -> None:
     assert [len(record.expert_names) for record in records] == [2, 2]
     with pytest.raises(PreqError, match="experts have learners of their own"):
         pq.sweep(experts, data, METHOD, space=space, seed=0, trials=2, out=tmp_path / "other", stack=2)
+
+
+def test_a_run_ends_where_those_who_are_left_have_no_weight() -> None:
+    code = MixedCode(pq.Bayes(), 2, 2, 4, simple_codes=False)
+    half, never = np.log([0.5, 0.5]), np.array([-np.inf, 0.0])
+    code.row(np.stack([never, half]))
+    code.tell(0)  # the first has the weight 0 from here on
+    assert np.isnan(code.row(np.stack([half, [np.nan, np.nan]]))).all()
+    told = code.charge(np.stack([half, half])[:, None], np.array([1]))
+    assert np.isnan(told[0]).all()
+
+
+def test_what_was_asked_of_the_networks_counts_beside_learners_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a GPU is not made to repeat its bits, and no code can be decoded there."""
+    experts = pq.Experts([tiny, "sklearn:naive_bayes.GaussianNB"], "bayes").completed(METHOD, pq.Recipe(), 1.0, 0)
+    plan = Plan(METHOD, 32, 0)
+    for is_asked in (False, True):
+        execution = pq.Execution(deterministic=is_asked)
+        learner = build(experts, blobs(32), plan, torch.device("cpu"), execution)
+        assert learner.deterministic is is_asked
+    monkeypatch.setattr(learner.members[0], "compiled", True)
+    assert MixedLearner(learner.each, learner.code, learner.names).compiled
+
+
+def test_nothing_is_read_ahead_for_training_that_means_nothing() -> None:
+    experts: list[Any] = [tiny, "sklearn:naive_bayes.GaussianNB", pq.Expert(small, method=OTHER)]
+    for chosen, num_predict in ((experts[:2], 2), (experts, 3)):
+        full = pq.Experts(chosen, "bayes").completed(METHOD, pq.Recipe(), 1.0, 0)
+        plan = Plan(full.method, 32, 0)
+        learner = build(full, blobs(32), plan, torch.device("cpu"), pq.Execution())
+        counts = plan.counts()
+        keys = [key is not None for _, key in learner.inputs.reads(plan.events(), 0)]
+        assert (sum(keys), len(keys)) == (counts.trains, counts.trains + num_predict * counts.predicts)
+
+
+def test_experts_may_be_left_out_while_it_is_told_who_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread mixes behind the device."""
+    full = pq.Experts([small, small, small], "bayes").completed(METHOD, pq.Recipe(), 1.0, 0)
+    learner = build(full, blobs(32), Plan(METHOD, 32, 0), torch.device("cpu"), pq.Execution())
+    left_out, told = learner.code.mixing.left_out, list[str]()
+
+    def warn(note: str, *_: Any, **__: Any) -> None:
+        left_out[len(left_out)] = 5
+        told.append(note)
+
+    monkeypatch.setattr("prequential.experts.learner.warnings.warn", warn)
+    left_out[0] = 3
+    learner.tell_left_out()
+    learner.tell_left_out()
+    assert [note.partition(" gave")[0] for note in told] == [f"the expert '{name}'" for name in full.names[:2]]
+
+
+def test_mixing_behind_waits_for_the_device_only_while_nothing_is_recorded() -> None:
+    code = MixedCode(pq.Bayes(), 1, 2, 4, simple_codes=False)
+    rows = torch.full((4, 2), 0.5, dtype=torch.float64).log()
+    prediction = MixedPrediction(code, [Prediction(rows, rows, torch.ones(()))], [[0]], 4)
+    with closing(MixingBehind()) as behind:
+        with MAY_WAIT:
+            behind.add(0, prediction, torch.zeros(4, dtype=torch.int64))
+            with pytest.raises(TimeoutError):
+                behind._waiting[0][1].result(timeout=0.1)
+        ((start, measured),) = behind.all()
+    assert (start, measured.shape) == (0, (7, 4))
+
+
+def test_models_of_ones_own_may_have_the_same_name() -> None:
+    def narrow(width: int) -> Any:
+        return lambda input_shape, num_classes: nn.Sequential(
+            nn.Linear(input_shape[0], width), nn.Linear(width, num_classes)
+        )
+
+    experts, data = pq.Experts([narrow(3), narrow(5)], "bayes"), blobs(48).without_heldout()
+    content = pq.encode(experts, data, METHOD, seed=0)
+    assert np.array_equal(pq.decode(content, data, experts), labels_of(data))
+
+
+class MixedLate(MixingBehind):
+    """As if its thread were very slow."""
+
+    def add(self, start: int, prediction: MixedPrediction, labels: torch.Tensor) -> None:
+        self.late = [*getattr(self, "late", []), (start, prediction, labels)]
+
+    def all(self) -> Iterator[tuple[int, np.ndarray]]:
+        while self.late:
+            start, prediction, labels = self.late.pop(0)
+            yield start, prediction.charged(labels.numpy())
+
+
+def test_who_is_left_out_is_told_though_it_is_mixed_after_the_last_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MixedPrediction, "on_host", False)
+    monkeypatch.setattr("prequential.runs.recorder.MixingBehind", MixedLate)
+    wild = pq.Expert(small, recipe=pq.Recipe(optimizer="sgd", learning_rate=1e30))
+    with pytest.warns(PreqWarning, match="gave no finite prediction at label 8 and is left out"):
+        record = pq.run(pq.Experts([small, wild], "bayes"), blobs(32), METHOD, seed=0)
+    assert record.left_out == {record.expert_names[1]: 8}

@@ -72,6 +72,10 @@ def test_a_mixer_that_nobody_knows_is_told(told: object) -> None:
     ("kind", "settings", "reason"),
     [
         (pq.Bayes, {"prior": (0.5, 0.6)}, "prior must sum to 1, got 1.1"),
+        (pq.Bayes, {"prior": ("a", "b")}, "prior must be one number for each of 2 experts, got ..a., .b..$"),
+        (pq.Switching, {"prior": (0.5, (0.25, 0.25))}, "prior must be one number for each of 2 experts"),
+        (pq.Switching, {"prior": (1.5, -0.5)}, "prior must be positive, got -0.5"),
+        (pq.Bayes, {"prior": "0.5"}, "prior must be several values in a tuple"),
         (pq.Bayes, {"prior": 0.5}, "prior must be several values in a tuple, got 0.5"),
         (pq.Switching, {"rate": "t"}, "rate must be a rate between 0 and 1, '1/t' or 'grid', got 't'"),
         (pq.Switching, {"rate": 1.0}, "rate must be a number at least 1e-200 and below 1, got 1.0"),

@@ -22,6 +22,8 @@ from prequential.cli import main
 from prequential.cli.sweep_table import print_summary
 from prequential.errors import PreqError
 from prequential.lock import DirectoryLock
+from prequential.methods.joint import Joint
+from prequential.plan import Plan
 from prequential.runs.progress import Progress, Pruned
 from prequential.runs.record import Record
 from prequential.runs.signals import StopRequest
@@ -33,8 +35,9 @@ from prequential.sweeps.execute import Processes, _Worker
 from prequential.sweeps.ledger import Ledger, attempts_that_count
 from prequential.sweeps.pruning import ByRegret, is_hopeless, note_best
 from prequential.sweeps.sampling import draw_settings
+from prequential.sweeps.spaces import Resolved
 from prequential.sweeps.storage import open_study
-from prequential.sweeps.trials import Outcome, Trial
+from prequential.sweeps.trials import Outcome, Trial, TrialRunner, Work
 
 from ..conftest import blobs
 from ..laws.test_records import tiny
@@ -351,6 +354,22 @@ def test_a_listener_may_end_a_run_for_good(tmp_path: Path) -> None:
         assert (record.status, len(record.nats)) == ("pruned", 32)
         assert record.flops is not None
     assert pq.run(tiny, blobs(LENGTH), METHOD, seed=0, out=tmp_path / "run", resume=True).status == "pruned"
+
+
+@pytest.mark.usefixtures("_pause_often")
+def test_the_share_of_a_pruned_trial_counts_what_experts_of_a_joint_plan_trained_on(tmp_path: Path) -> None:
+    def end(progress: Progress) -> None:
+        if progress.position >= 32:
+            raise Pruned
+
+    other = pq.ReplayStreams(num_streams=1, batch_size=8)
+    experts = pq.Experts([tiny, pq.Expert(tiny, method=other)], "bayes")
+    work = Work(experts, blobs(LENGTH), Resolved(METHOD, pq.Recipe(), 1.0, 0), tmp_path, {})
+    whole = Plan(Joint((METHOD, other)), LENGTH, 0, heldout=True).counts().trained_examples
+    assert whole == LENGTH * (3 + 2)
+    (first,), (again,) = (TrialRunner(work)([Trial(0, {}, seed=0)], listeners=[end]) for _ in range(2))
+    assert first.status == again.status == "pruned"
+    assert first.trained_share == again.trained_share == (32 - 8) * (3 + 2) / whole
 
 
 @pytest.mark.usefixtures("_pause_often")

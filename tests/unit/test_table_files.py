@@ -21,6 +21,7 @@ from prequential.cli.job import data_name
 from prequential.data.sources import load
 from prequential.data.told import told_of
 from prequential.errors import PreqError
+from prequential.files import reading
 from prequential.presets import find_preset
 from prequential.runs.facts import differences
 from prequential.testing import check_data
@@ -136,9 +137,23 @@ def test_a_schema_is_written_and_read(tmp_path: Path, capsys: Captured) -> None:
         file.write_text(json.dumps(told | change))
         with pytest.raises(PreqError, match=complaint):
             load(spec, schema=str(file))
-    file.write_text("[")
+    for content in (b"[", b"\xff", b"[" * 10_000, b'{"format": 1e999}'):
+        file.write_bytes(content)
+        assert cli.main(["data", spec, "--schema", str(file)]) == 2
+        assert "is no schema" in capsys.readouterr().err
+    with file.open("wb") as opened:
+        opened.truncate(1 << 25)
     assert cli.main(["data", spec, "--schema", str(file)]) == 2
-    assert "is no schema" in capsys.readouterr().err
+    assert "it has more than 16,777,216 bytes" in capsys.readouterr().err
+
+
+def test_what_a_library_cannot_read_has_a_reason(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"PAR1" + b"\0" * 64 + b"PAR1")
+    with pytest.raises(PreqError) as told:
+        load(f"table:{tmp_path / 't.parquet'}", label="y")
+    assert "None" not in str(told.value)
+    with pytest.raises(PreqError, match=r"t\.csv cannot be read: OSError: a page is broken"), reading(Path("t.csv")):
+        raise OSError("a page is broken")
 
 
 ODD: dict[str, tuple[str | bytes, str]] = {

@@ -12,8 +12,9 @@ from prequential.cli.settings import DEFAULT, ONLINE, Flags, SettingFlags, flags
 from prequential.errors import PreqError, require_known
 from prequential.learn.recipe import Recipe
 from prequential.libraries import prefix_of
-from prequential.methods import Method
+from prequential.methods import METHODS, Method
 from prequential.methods.joint import Joint
+from prequential.methods.rebuild import find_method
 from prequential.mixers import MIXERS, Mixer
 from prequential.presets import Preset, find_preset
 from prequential.presets.listed import Listed, ListedExpert, changed, listed, read_listed, require_method_settings
@@ -102,6 +103,7 @@ class ExpertFlags(SettingFlags):
                 each.append((told, self._predicts_by(told, found, data, method), None))
             else:
                 each.append((told, *self._learns_by(told, found, data)))
+        self._require_followed(found)
         simple_codes = self.with_simple_codes or found.simple_codes
         return Settled(method, recipe, each, self._mixer(found.mixer), simple_codes)
 
@@ -150,12 +152,25 @@ class ExpertFlags(SettingFlags):
         """The method and recipe of an expert: its preset's, with what the flags change, with what is listed for it."""
         with _about(told, found):
             preset = find_preset(told.preset or self.preset, data, told.model)
-            usual = self.method or (DEFAULT if prefix_of(told.model) is None else ONLINE)
-            name = str(told.method.get("name", usual))
+            usual, name = self._methods_of(told)
             given = self.given if name == usual else {k: v for k, v in self.given.items() if k in flags_of(name)}
             method, recipe = replace(self, method=name, given=given).chosen(preset, told.model)
             own = require_method_settings(name, told.method)
             return changed(method, own, name), changed(recipe, told.recipe, "a recipe")
+
+    def _methods_of(self, told: ListedExpert) -> tuple[str, str]:
+        """The names of the method that an expert would follow if nothing were listed for it, and of its own."""
+        usual = self.method or (DEFAULT if prefix_of(told.model) is None else ONLINE)
+        return usual, str(told.method.get("name", usual))
+
+    def _require_followed(self, found: Listed) -> None:
+        """Refuse a method, and settings of methods, where each expert has another."""
+        names = list(dict.fromkeys(self._methods_of(told)[1] for told in found.experts))
+        if self.method is not None and self.method not in names:
+            raise PreqError(f"no expert follows --method {self.method}: each has its own listed; leave it out")
+        for flag, value in self.given.items():
+            if not any(flag in flags_of(name) for name in names):
+                given_settings({flag: value}, find_method(names[0]), setting_flags(*METHODS.values()))
 
     def _predicts_by(self, told: ListedExpert, found: Listed, data: str, method: Method) -> Method:
         """The method of an expert that is no network: it learns from labels as they are revealed, whatever trains the

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -12,7 +12,7 @@ from prequential.cli.parse import JsonFlag, PathText, flag_group
 from prequential.cli.source import PlaceFlags, named_again, reload
 from prequential.errors import require_count
 from prequential.report.labels import TOP, Example, Examples, Expenses, require_labels
-from prequential.report.table import Column, print_table, say, write_csv
+from prequential.report.table import columns_that_say, print_table, say, write_csv
 from prequential.runs.record import Record, load
 from prequential.terminal import printable
 
@@ -68,7 +68,7 @@ def _print(expenses: Expenses, top: int) -> None:
     console, record = Console(file=sys.stdout, highlight=False), expenses.record
     say(console, printable(f"{record.data['name']} · {record.model['name']} · {record.title}"), "bold")
     say(console, expenses.sentence)
-    print_table(console, _known(expenses.columns(), expenses.worst), expenses.worst)
+    print_table(console, columns_that_say(expenses.columns(), expenses.worst), expenses.worst)
     if not expenses.classes:
         return
     ranked = sorted(expenses.classes, key=lambda each: -each.nats)[:top]
@@ -85,11 +85,6 @@ def _print(expenses: Expenses, top: int) -> None:
             "tells those of a table.",
             "dim",
         )
-
-
-def _known(columns: Sequence[Column[Any]], rows: Sequence[Any]) -> list[Column[Any]]:
-    """The columns that say something."""
-    return [column for column in columns if any(column.says(row) for row in rows)]
 
 
 def _shown(name: str, data_dir: str | None, record: Record, positions: Sequence[int]) -> Mapping[int, Example]:

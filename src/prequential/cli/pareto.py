@@ -17,7 +17,7 @@ from prequential.report.names import data_of, main_settings
 from prequential.report.picture import require_picture_path
 from prequential.report.plots.front import Front, place, plot_pareto, shown_of
 from prequential.report.seeds import SeedGroup
-from prequential.report.table import Column, print_table, say, write_csv
+from prequential.report.table import Column, columns_that_say, print_table, say, write_csv
 from prequential.report.text import counted, number, percentage
 from prequential.terminal import tell
 
@@ -80,8 +80,7 @@ def print_fronts(front: Front, *, heldout: bool) -> None:
         called = counted(num, "run") if num == num_runs else f"{counted(num, 'setting')} ({counted(num_runs, 'run')})"
         about = f"{what} against FLOPs: {len(best)} of {called}"
         say(console, f"{data_of(front.runs.records)} · {counted(first.length, 'label')} · {about}")
-        columns = [column for column in _columns(told, heldout=which) if any(map(column.says, best))]
-        print_table(console, columns, best)
+        print_table(console, columns_that_say(_columns(told, heldout=which), best), best)
         if not which and (chosen_from := front.candidates).number > 1:
             cost = f"ln {chosen_from.number:,} = {chosen_from.nats:.2f} nats"
             word = "run" if num == num_runs else "setting"

@@ -13,7 +13,7 @@ from prequential.cli.job import DataFlags
 from prequential.cli.parse import JsonFlag, PathText, flag_group
 from prequential.errors import PreqError
 from prequential.files import write_atomically, writing
-from prequential.report.table import Column, print_table, say
+from prequential.report.table import Column, columns_that_say, print_table, say
 from prequential.report.text import number, odds
 from prequential.settings import setting
 
@@ -149,8 +149,7 @@ def _print(found: "Probing") -> None:
         Column("in charge", "charge", _in_charge, is_left=True, band=2),
         Column("training", "training", lambda each: each.training, is_left=True, band=3),
     ]
-    known = [column for column in columns if any(column.says(each) for each in found.ranking)]
-    print_table(console, known, found.ranking)
+    print_table(console, columns_that_say(columns, found.ranking), found.ranking)
     told = f"uniform: {number(uniform, ',.1f')} nats, label frequencies: {number(found.frequencies_nats, ',.1f')}"
     say(console, f"{told}; all codes are given all inputs, over which features are standardised.", "dim")
     say(console, f"Choosing the best of {len(found.ranking)} costs ln {len(found.ranking)} nats more.", "dim")

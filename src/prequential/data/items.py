@@ -42,11 +42,10 @@ class Keys:
         return label, inputs
 
     def class_names(self, dataset: Any) -> list[str] | None:
-        """The names that a data set of Hugging Face gives the classes of its label, if it does."""
+        """The names that a data set of Hugging Face gives the classes of its label, if it does. Of other Datasets
+        `features` may be anything."""
         features = getattr(dataset, "features", None)
-        if not isinstance(features, Mapping) or not features:
-            return None
-        names = getattr(features[self.found(features, 0)[0]], "names", None)
+        names = getattr(features.get(self.label), "names", None) if isinstance(features, Mapping) else None
         return list(names) if names else None
 
 

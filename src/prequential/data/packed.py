@@ -20,7 +20,7 @@ def most_unpacked(packed_size: int, asked: float | None) -> int:
         >>> [most_unpacked(size, None) / GIB for size in (10, 1 << 24, 1 << 40)], most_unpacked(10, 0.5) / GIB
         ([0.25, 1.5625, 32.0], 0.5)
     """
-    return int(asked * GIB) if asked is not None else min(max(ALWAYS, MOST_FOLD * packed_size), MOST)
+    return int(min(asked, GIB) * GIB) if asked is not None else min(max(ALWAYS, MOST_FOLD * packed_size), MOST)
 
 
 def too_large(what: str, packed_size: int, most: int, size: int | None = None) -> PreqError:

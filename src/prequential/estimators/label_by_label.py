@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from prequential.errors import PreqError, in_one_line
+from prequential.errors import PreqError
 from prequential.estimators.smoothing import Rows
 from prequential.estimators.without_network import WithoutNetwork
 from prequential.learn.prediction import Stepwise
@@ -20,12 +20,14 @@ class LabelByLabel(WithoutNetwork):
     the numbers of a row by their places. It is seeded from the run's seed where it takes one, and told the number of
     classes where it wants it. Before the first label, and for classes it has not seen, `Smoothing` speaks.
 
-    Resuming replays the past: each label is asked for and told again, which takes as long as it took.
+    Resuming replays the past: each label is asked for, if it was, and told again, which takes as long as it took.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._estimator = self._fresh()
+        self.asked = np.zeros(len(self.data), np.uint8)
+        """1 at the labels that it was asked for before it was told them."""
         if self.num_classes > 2 and not getattr(self._estimator, "_multiclass", True):
             raise PreqError(f"'{self.factory}' knows two classes, the data has {self.num_classes}; take another")
 
@@ -39,12 +41,10 @@ class LabelByLabel(WithoutNetwork):
 
     def probe(self, num_examples: int) -> None:
         scratch = self._fresh()
-        try:
+        with self.telling("does not work with this data"):
             for number, row in enumerate(self.rows_of(np.arange(FEW) % len(self.data))):
                 self._ask(scratch, row)
                 scratch.learn_one(_named(row), number % 2)
-        except Exception as error:  # other people's code may fail in any way
-            raise PreqError(f"'{self.factory}' does not work with this data ({in_one_line(error)})") from None
 
     def _ask(self, estimator: Any, row: Rows) -> Rows:
         """Its probabilities of all classes; what it leaves out is 0, and where it says nothing, all are equal."""
@@ -52,12 +52,13 @@ class LabelByLabel(WithoutNetwork):
         for label, probability in estimator.predict_proba_one(_named(row)).items():
             found[int(label)] = probability
         total = found.sum()
-        return found / total if total > 0 else np.full(self.num_classes, 1 / self.num_classes)
+        return found / total if total else np.full(self.num_classes, 1 / self.num_classes)
 
     def said(self, rows: Rows) -> Rows | None:
         if not self.num_observed:
             return None
-        return np.stack([self._ask(self._estimator, row) for row in rows])
+        with self.telling(f"cannot predict after {self.num_observed} labels"):
+            return np.stack([self._ask(self._estimator, row) for row in rows])
 
     def predict(self, start: int, stop: int) -> Stepwise:
         return _Span(self, start, self.rows_of(np.arange(start, stop)))
@@ -65,7 +66,9 @@ class LabelByLabel(WithoutNetwork):
     def learn(self, row: Rows, label: int, said: Rows | None) -> None:
         """One label more, and what was said of it."""
         self.smoothing.learn(np.array([label]), said)
-        self._estimator.learn_one(_named(row), label)
+        with self.telling(f"cannot learn label {self.num_observed}"):
+            self._estimator.learn_one(_named(row), label)
+        self.asked[self.num_observed] = said is not None
         self.remember(self.num_observed, np.array([label]))
 
     def observe(self, start: int, stop: int, labels: Tensor) -> None:
@@ -74,12 +77,16 @@ class LabelByLabel(WithoutNetwork):
         for row, label in zip(self.rows_of(np.arange(known, stop)), labels[known - start :].tolist(), strict=True):
             self.learn(row, label, None)
 
+    def tensors(self) -> dict[str, list[Tensor]]:
+        return super().tensors() | {"asked": [torch.from_numpy(self.asked)]}
+
     def restore(self, state: dict[str, list[Tensor]]) -> None:
         super().restore(state)
+        self.asked[:] = state["asked"][0].numpy()
         self._estimator = self._fresh()
         rows = self.rows_of(np.arange(self.num_observed))
         for number, (row, label) in enumerate(zip(rows, self.labels[: self.num_observed].tolist(), strict=True)):
-            if number:
+            if self.asked[number]:
                 self._ask(self._estimator, row)  # it may change by being asked
             self._estimator.learn_one(_named(row), label)
 

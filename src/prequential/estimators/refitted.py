@@ -11,10 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from prequential.errors import PreqError, PreqWarning, in_one_line, require_count, require_number
+from prequential.errors import PreqWarning, in_one_line, require_count, require_number
 from prequential.estimators.smoothing import Rows
 from prequential.estimators.without_network import WithoutNetwork
 from prequential.learn.prediction import Prediction
+from prequential.mixers.mixing import SUM_TOLERANCE
 
 FIRST_FIT = 64
 """Labels before the first fit."""
@@ -40,9 +41,9 @@ class Refitted(WithoutNetwork):
     random_state from (seed, number of labels) and on one thread, so that the bits repeat. Until the next it stands
     still. One that has `partial_fit` learns each span as it is revealed instead, unless `refit` or `window` is given.
 
-    Classes that a fit has not seen have probability 0 in it, and more by `Smoothing`. Resuming makes the last fit
-    again, or replays the spans where they were learned one by one. A fit that fails leaves the one before in charge,
-    and that is told.
+    Classes that a fit has not seen have probability 0 in it, and more by `Smoothing`; probabilities that do not sum to
+    1 are divided by their sum, and are equal where that is 0. Resuming makes the last fit again, or replays the spans
+    where they were learned one by one. A fit that fails leaves the one before in charge, and that is told.
     """
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
@@ -67,11 +68,9 @@ class Refitted(WithoutNetwork):
 
     def probe(self, num_examples: int) -> None:
         few = self.rows_of(np.arange(FIRST_FIT) % len(self.data))
-        try:
+        with self.telling("does not work with this data"):
             fitted = self._fit(self._fresh(0), few, np.arange(FIRST_FIT) % min(2, self.num_classes))
             self._probabilities(fitted, few)
-        except Exception as error:  # other people's code may fail in any way
-            raise PreqError(f"'{self.factory}' does not work with this data ({in_one_line(error)})") from None
 
     def _fit(self, estimator: Any, rows: Rows, labels: NDArray[np.integer[Any]]) -> Any:
         """Let it learn, all at once or one span more."""
@@ -84,12 +83,18 @@ class Refitted(WithoutNetwork):
         found = np.zeros((len(rows), self.num_classes))
         with _quietly():
             found[:, estimator.classes_] = estimator.predict_proba(rows)
+        sums = found.sum(axis=1)
+        for row in np.flatnonzero(abs(sums - 1) > SUM_TOLERANCE):  # rounding is left alone
+            found[row] = found[row] / sums[row] if sums[row] else 1 / self.num_classes
         return found
 
     def said(self, rows: Rows) -> Rows | None:
         self._catch_up()
         is_ready = self.num_observed if self.is_incremental else self._fitted
-        return self._probabilities(self._estimator, rows) if is_ready else None
+        if not is_ready:
+            return None
+        with self.telling(f"cannot predict after {self.num_observed} labels"):
+            return self._probabilities(self._estimator, rows)
 
     def _catch_up(self) -> None:
         """Make the fit that is due; after going back, also what was there."""
@@ -136,7 +141,8 @@ class Refitted(WithoutNetwork):
         self._said = -1, None
         if self.is_incremental:
             self._catch_up()  # before the span, which is learned now
-            self._fit(self._estimator, self.rows_of(np.arange(start, stop)), found)
+            with self.telling(f"cannot learn labels {start} to {stop - 1}"):
+                self._fit(self._estimator, self.rows_of(np.arange(start, stop)), found)
         self.remember(start, found)
         self.ends[stop - 1] = 1
         after = next_fit(self._due, self.growth, self.window) if self._due else FIRST_FIT

@@ -1,6 +1,8 @@
 """What learners that are no networks share: they predict, and learn from the labels as they are revealed."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from torch import Tensor, nn
 
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
-from prequential.errors import PreqError
+from prequential.errors import PreqError, in_one_line
 from prequential.estimators.smoothing import Rows, Smoothing
 from prequential.events import Indices
 from prequential.files import digest_of
@@ -70,6 +72,14 @@ class WithoutNetwork(ABC):
         source, blocks = data or self.data, range(0, max(len(positions), 1), READ_AT_ONCE)
         read = (self.inputs.prepared(source.inputs(positions[begin : begin + READ_AT_ONCE])) for begin in blocks)
         return np.concatenate([block.flatten(1).double().numpy() for block in read])
+
+    @contextmanager
+    def telling(self, what: str) -> Iterator[None]:
+        """Inside, whatever the classifier raises becomes one line that says what it could not do."""
+        try:
+            yield
+        except Exception as error:  # other people's code may fail in any way
+            raise PreqError(f"'{self.factory}' {what} ({in_one_line(error)})") from None
 
     def derived_seed(self, number: int) -> int:
         """The seed of the classifier that is made as number so and so."""

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from prequential.experts.code import Floats
 from prequential.experts.prediction import MixedPrediction
+from prequential.learn.capture import MAY_WAIT
 
 MOST_WAITING = 512
 """Spans that may wait to be mixed; their predictions take room on the device."""
@@ -22,7 +23,7 @@ class MixingBehind:
 
     def add(self, start: int, prediction: MixedPrediction, labels: Tensor) -> None:
         """A prediction whose labels are revealed, or already told."""
-        self._waiting.append((start, self._thread.submit(lambda: prediction.charged(labels.cpu().numpy()))))
+        self._waiting.append((start, self._thread.submit(_charged, prediction, labels)))
 
     def done(self) -> Iterator[tuple[int, Floats]]:
         """What is mixed so far: where each span begins, and what was measured of it."""
@@ -39,3 +40,11 @@ class MixingBehind:
     def close(self) -> None:
         """End the thread; what nobody waited for is given up."""
         self._thread.shutdown(cancel_futures=True)
+
+
+def _charged(prediction: MixedPrediction, labels: Tensor) -> Floats:
+    """What was measured of a span; the device is waited for while nothing is recorded there."""
+    with MAY_WAIT:
+        known = labels.cpu().numpy()
+        prediction.at_once()
+    return prediction.charged(known)

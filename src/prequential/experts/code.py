@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.errors import PreqError
 from prequential.experts.codes import SimpleCodes
 from prequential.mixers import Mixer
 from prequential.mixers.kept import kept_after
+from prequential.mixers.mixing import NobodyLeftError
 
 Floats = NDArray[np.float64]
 NUM_MEASURED = 5
@@ -43,9 +43,7 @@ class MixedCode:
             self._experts[self.num_learners :] = self.codes.rows()
         try:
             return self.mixing.row(self._experts)
-        except PreqError:
-            if len(self.mixing.left_out) < self.num_experts:
-                raise
+        except NobodyLeftError:
             self._is_lost = True
             return np.full(self._experts.shape[1], np.nan)
 

@@ -35,15 +35,18 @@ class MixedLearner(Executing):
         names: of all experts.
     """
 
-    compiled = False
-
     def __init__(self, members: Sequence[Member], code: MixedCode, names: Sequence[str]) -> None:
         self.each, self.code, self.names = members, code, names
         self.members = [member.learner for member in members]
         networks = [learner for learner in self.members if isinstance(learner, BaseLearner)]
         first = (networks or self.members)[0]
         self.factory, self.width, self.device, self.data = first.factory, first.width, first.device, first.data
-        self.precision, self.deterministic = first.precision, all(each.deterministic for each in self.members)
+        # who is no network has no kernels to choose, so what was asked of the networks counts
+        self.precision, self.deterministic = (
+            first.precision,
+            all(each.deterministic for each in networks or self.members),
+        )
+        self.compiled = any(each.compiled for each in networks)
         self.engine = "eager" if all(each.engine == "eager" for each in networks) else "graph"
         self.inputs = MixedInputs(first.inputs, members)
         self.libraries = {
@@ -106,7 +109,7 @@ class MixedLearner(Executing):
 
     def tell_left_out(self) -> None:
         """Say which experts were left out since it was last asked."""
-        for expert, position in self.code.mixing.left_out.items():
+        for expert, position in list(self.code.mixing.left_out.items()):  # a thread may be mixing
             if expert not in self._left_out:
                 self._left_out[expert] = position
                 note = f"the expert '{self.names[expert]}' gave no finite prediction at label {position}"
@@ -188,9 +191,12 @@ class MixedInputs(Inputs):
         for number, event, read in with_reads(events, first):
             if isinstance(event, ForExperts) and event.kind == "Train":
                 for member in self._members:
-                    if member.follows == event.method:
+                    if member.follows == event.method and isinstance(member.learner, BaseLearner):
                         for place, indices in enumerate(event.indices, event.number):
                             yield indices, member.learner.inputs.crop_key(place)
             elif len(read):
                 for member in self._members:
-                    yield read, member.learner.inputs.crop_key(number) if isinstance(event, Train) else None
+                    if not isinstance(event, Train):
+                        yield read, None
+                    elif isinstance(member.learner, BaseLearner):  # others learn nothing from it
+                        yield read, member.learner.inputs.crop_key(number)

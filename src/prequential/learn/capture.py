@@ -1,6 +1,7 @@
 """Work recorded once and replayed: CUDA graphs, and a stand-in elsewhere that simply does the work again."""
 
 import contextlib
+import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,6 +12,9 @@ import torch
 Result = TypeVar("Result")
 WARM_UPS = 3
 """Runs before a recording, in which libraries choose their kernels and get their memory."""
+MAY_WAIT = threading.Lock()
+"""Held by a thread that waits for a GPU beside the one that computes, and while something is recorded: waiting is
+refused then, whichever thread does it."""
 
 
 class Tape:
@@ -39,7 +43,7 @@ class Captured(Generic[Result]):
         self._work, self._graph = work, None
         if tape.device.type != "cuda":
             return
-        with _choosing_kernels(), torch.cuda.device(tape.device):
+        with MAY_WAIT, _choosing_kernels(), torch.cuda.device(tape.device):
             outside = torch.cuda.current_stream()
             tape.stream.wait_stream(outside)
             try:

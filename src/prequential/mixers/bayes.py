@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from prequential.mixers.mixing import Floats, Mixing, first_weights, log_mean
+from prequential.mixers.mixing import Floats, Mixing, first_weights, log_mean, require_prior
 from prequential.settings import check_settings, setting
 
 
@@ -32,13 +32,11 @@ class Bayes:
     name: ClassVar[str] = "bayes"
     about: ClassVar[str] = "the Bayesian mixture"
 
-    prior: tuple[float, ...] | None = setting(None)
+    prior: tuple[float, ...] | None = setting(None, check=require_prior)
     """The weights of the experts before the first label, of sum 1. Default: all alike."""
 
     def __post_init__(self) -> None:
         check_settings(self)
-        if self.prior is not None:
-            first_weights(self.prior, len(self.prior))
 
     def begin(self, num_experts: int, num_classes: int) -> "BayesMixing":
         """A code that has seen no label yet."""

@@ -1,8 +1,8 @@
 """What all mixers share: the border of experts and labels, and the arithmetic of sums of probabilities. No torch."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,10 @@ Floats = NDArray[np.float64]
 State = dict[str, Floats]
 SUM_TOLERANCE = 1e-6
 """How far from 1 the probabilities of an expert may sum: rounding of float32 is allowed, free nats are not."""
+
+
+class NobodyLeftError(PreqError):
+    """No expert is left whom the mixture could believe: none that has a weight gives finite numbers."""
 
 
 class Mixer(Protocol):
@@ -113,7 +117,7 @@ class Mixing(ABC):
             self.left_out[expert] = self.position
             self.leave_out(expert)
         if not self.alive.any():
-            raise PreqError(f"no expert is left at label {self.position}: the output of all {self._story()}")
+            raise NobodyLeftError(f"no expert is left at label {self.position}: the output of all {self._story()}")
         rows[~self.alive] = 0.0
 
     def _story(self) -> str:
@@ -129,11 +133,11 @@ class Mixing(ABC):
                 f"the probabilities of expert {expert} sum to {sums[expert]:g} at label {self.position}, not to 1; give"
                 " natural logarithms of a distribution"
             )
+        if total != 0:
+            raise PreqError(f"the mixture sums to {total:g} at label {self.position}")
         why = f" (left out: {', '.join(map(str, self.left_out))})" if self.left_out else ""
-        raise PreqError(
+        raise NobodyLeftError(
             f"no expert is left at label {self.position}: each gave an earlier label probability 0 or was left out{why}"
-            if total == 0
-            else f"the mixture sums to {total:g} at label {self.position}"
         )
 
     def state(self) -> State:
@@ -182,6 +186,12 @@ def log_mean(log_weights: Floats, rows: Floats) -> Floats:
     return found
 
 
+def require_prior(prior: Any) -> None:
+    """Refuse what cannot be the weights of experts, however many there will be."""
+    if isinstance(prior, Sequence) and not isinstance(prior, str):  # else its type is refused anyway
+        first_weights(prior, len(prior))
+
+
 def first_weights(prior: ArrayLike | None, num_members: int, members: str = "experts", name: str = "prior") -> Floats:
     """The weights before the first label: those given, or all alike.
 
@@ -191,7 +201,10 @@ def first_weights(prior: ArrayLike | None, num_members: int, members: str = "exp
     """
     if prior is None:
         return np.full(num_members, 1.0 / num_members)
-    given = np.asarray(prior, np.float64)
+    try:
+        given = np.asarray(prior, np.float64)
+    except (TypeError, ValueError):
+        raise PreqError(f"{name} must be one number for each of {num_members} {members}, got {prior!r}") from None
     if given.shape != (num_members,):
         shape = given.shape
         raise PreqError(f"{name} must be one number for each of {num_members} {members}, got the shape {shape}")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.errors import PreqError, require_number
-from prequential.mixers.mixing import Floats, Mixing, first_weights, log_mean
+from prequential.mixers.mixing import Floats, Mixing, first_weights, log_mean, require_prior
 from prequential.settings import check_settings, setting
 
 FALLING = "1/t"
@@ -85,13 +85,11 @@ class Switching:
         parts={"switching_rate": ("rate", f"How probable a change of experts is before a label: {WORDS}.")},
     )
     """How probable a change of experts is before a label: a number in (0, 1), "1/t", or "grid"."""
-    prior: tuple[float, ...] | None = setting(None)
+    prior: tuple[float, ...] | None = setting(None, check=require_prior)
     """The weights of the experts before the first label, of sum 1. Default: all alike."""
 
     def __post_init__(self) -> None:
         check_settings(self)
-        if self.prior is not None:
-            first_weights(self.prior, len(self.prior))
 
     def begin(self, num_experts: int, num_classes: int) -> "SwitchingMixing":
         """A code that has seen no label yet."""

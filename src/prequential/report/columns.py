@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.entries import Compared, Entry
-from prequential.report.table import Column
+from prequential.report.table import Column, columns_that_say
 from prequential.report.text import counted, flops_text, number, odds, p_text, percentage, probability
 from prequential.runs.record import finite_or_none
 
@@ -90,11 +90,7 @@ def columns_of(comparison: "Comparison") -> list[Column[Any]]:
     rows: list[Compared] = [*comparison.entries, *comparison.uncoded]
     hidden = {"num_seeds"} if all(len(row.runs) == 1 for row in rows) else set()
     hidden |= set(BESIDE_OTHERS) if len(comparison.entries) == 1 else set()
-    return [
-        column
-        for column in COLUMNS
-        if column.head and column.key not in hidden and any(column.says(row) for row in rows)
-    ]
+    return columns_that_say([column for column in COLUMNS if column.head and column.key not in hidden], rows)
 
 
 def code_rows_of(comparison: "Comparison") -> list[CodeRow]:

@@ -64,6 +64,17 @@ class Column(Generic[Row]):
         return self.cell(row) not in (NOTHING, "")
 
 
+def columns_that_say(columns: Iterable[Column[Row]], rows: Sequence[Row]) -> list[Column[Row]]:
+    """The columns in which something is shown for some row.
+
+    Example:
+        >>> known = [Column("a", "a", lambda row: row), Column("b", "b", lambda row: None)]
+        >>> [column.head for column in columns_that_say(known, [1, 2])]
+        ['a']
+    """
+    return [column for column in columns if any(column.says(row) for row in rows)]
+
+
 def values_of(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> list[dict[str, Any]]:
     """The rows as plain values by key: what CSV, JSON and data frames hold."""
     return [{column.key: column.value(row) for column in columns if column.key} for row in rows]

@@ -2,12 +2,13 @@
 
 import warnings
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prequential.coding.container import Container, checked
+from prequential.coding.container import Container
 from prequential.coding.labels import Decoder, Encoder, block_checks
 from prequential.coding.range_coder import MOST_CLASSES
 from prequential.data.optional import capabilities
@@ -16,7 +17,6 @@ from prequential.errors import PreqError, PreqWarning
 from prequential.experts.settings import AnyModel
 from prequential.files import digest_of
 from prequential.learn.environment import arithmetic, require_threads, unlike
-from prequential.learn.estimate import require_flops
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
@@ -25,7 +25,7 @@ from prequential.runs.loop import execute
 from prequential.runs.progress import Listener
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import LearnerFactory, Session, make_session
-from prequential.runs.terms import execution_of, same_bits, terms_of
+from prequential.runs.terms import execution_of, read_terms, same_bits
 
 GIVEN = ("name", "input_shape", "inputs", "training_view", "unlabelled")
 """What a bitstream says of its data."""
@@ -110,8 +110,9 @@ def _header(session: Session) -> dict[str, Any]:
 def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener]) -> Recorder:
     target, num_experts = capabilities(session.learner.data).target, len(expert_names(session.facts[0].model))
     recorder, heard = Recorder(session.plan, target, num_experts=num_experts), [list(listeners)]
-    execute(session.plan, session.learner, labels, recorder, lambda: recorder.report((), heard))
-    recorder.report((), heard)
+    with closing(recorder):
+        execute(session.plan, session.learner, labels, recorder, lambda: recorder.report((), heard))
+        recorder.report((), heard)
     return recorder
 
 
@@ -141,11 +142,8 @@ def decode(
         PreqError: if the file is damaged, the inputs or the model are not the encoder's, or the
             arithmetic here turns out to differ. Wrong labels are never returned.
     """
-    container = Container.from_bytes(content)
-    header = checked(container.header)
-    told = terms_of(header, data, make_model, method)
-    if max_flops is not None:
-        require_flops(told.expected(), max_flops)
+    container, told = read_terms(content, data, make_model, method, max_flops)
+    header = container.header
     shared = told.plan_seed, told.width, device or header["device"], execution_of(header, learner)
     made = told.model, told.data, told.method, [told.recipe], [header["seeds"]["seed"]]
     session = make_session(*made, *shared, evaluate=False, learner=learner)

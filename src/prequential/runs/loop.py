@@ -60,8 +60,7 @@ def execute(
                 found = labels.reveal(start, end, prediction)
                 recorder.add(start, prediction, found)
                 learner.observe(start, end, found)
-                if isinstance(learner, MixedLearner):
-                    learner.tell_left_out()
+                _tell_left_out(learner)
             case Calibrate(indices):
                 learner.calibrate(indices, labels.of(indices))
             case Reinit():
@@ -84,5 +83,12 @@ def execute(
             pause()
         if not recorder.going or (stop is not None and stop.requested):
             recorder.finish("stopped")
-            return
-    recorder.finish("finished")
+            break
+    else:
+        recorder.finish("finished")
+    _tell_left_out(learner)  # behind a device the last labels are mixed only now
+
+
+def _tell_left_out(learner: Learning) -> None:
+    if isinstance(learner, MixedLearner):
+        learner.tell_left_out()

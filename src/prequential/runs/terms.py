@@ -63,6 +63,21 @@ def terms_of(
     return Terms(blind, model, rebuilt, recipe, header["seeds"]["plan_seed"], width)
 
 
+def read_terms(
+    content: bytes,
+    data: DataSequence,
+    make_model: AnyModel | None,
+    method: str | type[Method] | None,
+    max_flops: float | None,
+) -> tuple[Container, Terms]:
+    """A bitstream, checked, and what it says for this data; one that takes more FLOPs than that is refused."""
+    container = Container.from_bytes(content)
+    told = terms_of(checked(container.header), data, make_model, method)
+    if max_flops is not None:
+        require_flops(told.expected(), max_flops)
+    return container, told
+
+
 def expect(
     content: bytes,
     data: DataSequence,
@@ -75,10 +90,8 @@ def expect(
     """What `decode` with these arguments takes at most, and about how many seconds, by a few steps that are measured;
     None where that is not known. No event of the plan is made.
     """
-    header = checked(Container.from_bytes(content).header)
-    told = terms_of(header, data, make_model, method)
-    expected = told.expected()
-    require_flops(expected, max_flops)
+    container, told = read_terms(content, data, make_model, method, max_flops)
+    expected, header = told.expected(), container.header
     if expected.flops is None:
         return expected, None
     place = find_device(device or header["device"])
@@ -159,11 +172,12 @@ def experts_again(
     if missing := [key for key in ("experts", "mixer", "simple_codes") if key not in told]:
         raise PreqError(f"the file tells of experts, but not of their {missing[0]}")
     own = [each.model for each in given.each] if isinstance(given, Experts) else [] if given is None else [given]
-    by_name = {name_of(model): model for model in own}
-    names = [expert["model"] for expert in told["experts"]]
+    names, by_name = [expert["model"] for expert in told["experts"]], {name_of(model): model for model in own}
     if given is not None and not set(by_name) & set(names):
         raise PreqError(f"the experts are {', '.join(dict.fromkeys(names))}, got {', '.join(by_name)}; give the same")
-    models = [_model(each | {"name": each["model"]}, by_name.get(each["model"]), data) for each in told["experts"]]
+    in_order = own if [name_of(model) for model in own] == names else [by_name.get(name) for name in names]
+    both = zip(told["experts"], in_order, strict=True)  # two models of one's own may have the same name
+    models = [_model(each | {"name": each["model"]}, model, data) for each, model in both]
     return experts_from_facts(told, models, method)
 
 

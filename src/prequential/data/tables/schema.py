@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from prequential.errors import PreqError
-from prequential.files import reading, write_atomically
+from prequential.files import write_atomically
+from prequential.plain import MisfitError, parsed, read_bytes
 
 FORMAT = 1
 ONE_HOT, HASHED = 32, 32
@@ -190,9 +191,8 @@ def given_schema(option: Any) -> Schema | None:
 def read_schema(path: Path) -> Schema:
     """The schema in a file."""
     try:
-        with reading(path):
-            told = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        told = parsed(read_bytes(path))
+    except MisfitError as error:
         raise PreqError(f"{path} is no schema: {str(error).splitlines()[0]}; let --schema write a new one") from None
     return Schema.from_plain(told, str(path))
 
