@@ -107,17 +107,17 @@ def main_probe(flags: Probe) -> None:
 
 def _control(flags: Probe, data: "LoadedSequence") -> Any:
     """The values of the control's column, in the order of the data."""
-    from prequential.data.sources import user_directory
+    from prequential.data.sources import find_source, user_directory
+    from prequential.data.sources.request import Request
     from prequential.probing.control import values_of_column
 
-    kind, _, place = flags.data.partition(":")
-    if kind not in ("table", "csv") or flags.control is None:
+    source, argument = find_source(flags.data)
+    if source.name not in ("table:", "csv:") or flags.control is None:
         raise PreqError(
             f"--control names a column of a table, and {flags.data} is none; probe an untrained network for comparison"
         )
-    path, directory = Path(place).expanduser(), user_directory(flags.data_dir)
-    found = path if path.exists() or directory is None else directory / path
-    return values_of_column(data, flags.control, found)
+    request = Request(name=flags.data, argument=argument, directory=user_directory(flags.data_dir))
+    return values_of_column(data, flags.control, request.path(), flags.max_unpacked)
 
 
 def _write(found: "Probing", directory: Path) -> None:
