@@ -173,7 +173,7 @@ class Changing(nn.Module):
         self.last = nn.Linear(4, 3)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        return self.last(self.inside(inputs))  # type: ignore[no-any-return]
+        return self.last(self.inside(inputs))
 
 
 def test_features_are_computed_anew_when_code_changed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +215,7 @@ def test_examples_are_digested_only_where_weights_tell_what_they_learned(
 
 @pytest.mark.parametrize("kind", [np.int16, np.bool_])
 def test_inputs_of_whole_numbers_are_a_representation(kind: type) -> None:
-    rows = np.random.default_rng(0).integers(0, 2, (70, 6)).astype(kind)
+    rows: np.ndarray[Any, Any] = np.random.default_rng(0).integers(0, 2, (70, 6)).astype(kind)
     data = pq.from_arrays(rows, rows[:, 0].astype(int))
     given = pq.probe({"rows": rows}, data, readouts=["knn"])
     assert pq.probe("inputs", data, readouts=["knn"]).best.codelength == given.best.codelength

@@ -91,10 +91,10 @@ def _trained(
 def tell(readout: Readout, features: Tensor, labels: Tensor) -> None:
     """Let a readout learn examples in pieces, as it does online: what it measures as they come, and what it solves for
     each piece, does not depend on how many there are."""
-    for rows, known in zip(features.split(BATCH_SIZE), labels.split(BATCH_SIZE), strict=True):
+    for rows, known in zip(torch.split(features, BATCH_SIZE), torch.split(labels, BATCH_SIZE), strict=True):
         readout.observe(rows, known)
 
 
 def predicted(readout: Readout, features: Tensor) -> Tensor:
     """What a readout that is only told predicts, in pieces that memory has room for."""
-    return torch.cat([readout.predict(rows) for rows in features.split(PREDICTED_AT_ONCE)], 1)
+    return torch.cat([readout.predict(rows) for rows in torch.split(features, PREDICTED_AT_ONCE)], 1)

@@ -119,8 +119,8 @@ class _Inputs:
         self._whole_as: torch.dtype | None = None
         few = to_network_input(data.inputs(np.zeros(2, np.int64)), self.scale)
         if not few.is_floating_point():
-            has_module = network.module is not None
-            self._whole_as = type_taken(network.module, few, torch.float32) if has_module else torch.float32
+            module = network.module
+            self._whole_as = torch.float32 if module is None else type_taken(module, few, torch.float32)
 
     def __call__(self, positions: NDArray[np.int64]) -> Tensor:
         inputs = to_network_input(self._data.inputs(positions), self.scale)
