@@ -22,7 +22,7 @@ from prequential.probing import blocks, entry
 from prequential.probing import features as features_module
 from prequential.probing.closed import NearestNeighbours
 from prequential.probing.layers import layers_of
-from prequential.probing.networks import find_network
+from prequential.probing.networks import Network, find_network
 from prequential.runs.weights import example_digests, read_about, read_tensors
 
 from ..conftest import blobs
@@ -275,6 +275,24 @@ def test_layers_by_name_and_their_mistakes() -> None:
         pq.probe({"net": net}, blobs(40))
     with pytest.raises(PreqError, match="a row for each of 70 examples"):
         pq.probe(np.zeros((39, 2)), data)
+
+
+def test_layers_whose_weights_are_computed_are_layers() -> None:
+    net = build("lenet-ws", (1, 28, 28), 10, width=0.5).eval()
+    plain = build("lenet", (1, 28, 28), 10, width=0.5).eval()
+    assert layers_of(net, "all", torch.zeros(1, 1, 28, 28), "net") == layers_of(
+        plain, "all", torch.zeros(1, 1, 28, 28), "n"
+    )
+
+
+def test_a_layer_is_taken_before_the_next_writes_into_it() -> None:
+    """nn.ReLU(inplace=True) would leave no negative number in what the layer before it gave."""
+    data, first = blobs(70), nn.Linear(5, 4)
+    given = first(data.stored_inputs).detach()
+    found = features_module.representations(
+        Network("net", nn.Sequential(first, nn.ReLU(inplace=True)).requires_grad_(False), ""), data, "0"
+    )
+    assert np.allclose(next(found).features, given.numpy(), atol=1e-6)
 
 
 def test_a_better_representation_is_ranked_first_and_odds_are_nats() -> None:

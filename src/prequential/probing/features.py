@@ -135,7 +135,7 @@ def _outputs(network: Network, names: Collection[str], inputs: Tensor) -> dict[s
         output = output[0] if isinstance(output, tuple | list) and output else output
         if not isinstance(output, Tensor) or output.dim() < 2 or not output.is_floating_point():
             raise PreqError(f"the layer {name} of {network.name} gives no rows of numbers; name another")
-        got[name] = flattened(output.float())
+        got[name] = flattened(output.float()).clone()  # the next part may write into it
 
     module = nn.Sequential() if network.module is None else network.module  # which gives what it is given
     with listening(module, lambda name, _: name in names, take):
