@@ -124,19 +124,20 @@ def test_a_head_of_another_size_is_found_by_its_shape(kept: Path, tmp_path: Path
     assert found.module(torch.zeros(1, 5)).shape == (1, 3)
 
 
+@pytest.mark.parametrize("word", ["run:{}", "mlp1@{}/weights.safetensors"])
 @pytest.mark.parametrize("name", ["weights.json", "trained_on.npy", "weights.safetensors"])
-def test_damage_to_what_was_kept_is_told(kept: Path, name: str) -> None:
-    file = kept / name
+def test_damage_to_what_was_kept_is_told(kept: Path, name: str, word: str) -> None:
+    file, data = kept / name, blobs(40, seed=1)
     content = bytearray(file.read_bytes())
     for place in range(0, len(content), max(1, len(content) // 40)):
         broken = bytearray(content)
         broken[place] ^= 4
         file.write_bytes(broken)
         with pytest.raises(PreqError, match=r"damaged|no whole|does not fit"):
-            find_network(f"run:{kept}", blobs(40, seed=1), partial(example_digests, blobs(40, seed=1)))
+            find_network(word.format(kept), data, partial(example_digests, data), width=0.02)
     file.write_bytes(content[: len(content) // 2])
     with pytest.raises(PreqError):
-        find_network(f"run:{kept}", blobs(40, seed=1), partial(example_digests, blobs(40, seed=1)))
+        find_network(word.format(kept), data, partial(example_digests, data), width=0.02)
 
 
 def test_features_are_computed_once_and_anew_when_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,8 +99,8 @@ def main_probe(flags: Probe) -> None:
         told=None if flags.json else told,
     )
     if flags.out is not None:
-        _write(found, Path(flags.out))
-    flags.result(found.as_json, partial(_print, found))
+        write_probing(found, Path(flags.out))
+    flags.result(found.as_json, partial(print_probing, found))
     if flags.out is not None:
         flags.tell(f"result: {flags.out}")
 
@@ -120,7 +120,8 @@ def _control(flags: Probe, data: "LoadedSequence") -> Any:
     return values_of_column(data, flags.control, request.path(), flags.max_unpacked)
 
 
-def _write(found: "Probing", directory: Path) -> None:
+def write_probing(found: "Probing", directory: Path) -> None:
+    """Result and picture."""
     from prequential.probing.picture import plot_probing
 
     kept = {
@@ -133,7 +134,7 @@ def _write(found: "Probing", directory: Path) -> None:
     plot_probing(found, directory / "probe.png")
 
 
-def _print(found: "Probing") -> None:
+def print_probing(found: "Probing") -> None:
     """For a person."""
     console, uniform = Console(file=sys.stdout, highlight=False), found.as_json()["uniform_nats"]
     code = "switching among readouts, online" if found.is_online else "block by block (Voita and Titov)"

@@ -16,7 +16,7 @@ WITHOUT_EFFECT = (nn.Flatten, nn.Identity, nn.modules.dropout._DropoutNd)
 """What changes nothing in a frozen network but the shape."""
 
 PARAMETRIZED = "parametrizations"
-"""Where torch keeps what computes a layer's weights (their standardisation, say): a part of the layer, not one inside."""
+"""Where torch keeps what computes a layer's weights (standardises them, say): of the layer, no layer inside it."""
 
 Taken = Callable[[str, object], None]
 

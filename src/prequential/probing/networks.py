@@ -63,6 +63,8 @@ def find_network(
     path = Path(file)
     tensors, digest = read_tensors(path)
     kept = read_about(path.parent, digest)
+    if kept is None and path.name == WEIGHTS_FILE and (path.parent / ABOUT_FILE).exists():
+        raise PreqError(f"{file} is damaged: {ABOUT_FILE} is about other weights")
     if kept is not None:
         width, output_size = kept.width, kept.output_size
     else:
