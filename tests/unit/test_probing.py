@@ -53,10 +53,12 @@ def test_a_run_keeps_its_averaged_weights_and_what_it_learned(kept: Path) -> Non
     assert pq.load(kept).status == "finished"
 
 
-def test_kept_weights_are_those_that_predict(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["eager", "graph"])
+def test_kept_weights_are_those_that_predict(tmp_path: Path, engine: str) -> None:
     data, method = blobs(48), replace(METHOD, calibrate=False)
-    kept = pq.run("mlp1", data, method, seed=0, width=0.02, out=tmp_path / "run", keep_weights=True)
-    assert np.array_equal(pq.run("mlp1", data, method, seed=0, width=0.02).nats, kept.nats)  # it changes nothing
+    same: dict[str, Any] = {"seed": 0, "width": 0.02, "execution": pq.Execution(engine=engine)}
+    kept = pq.run("mlp1", data, method, out=tmp_path / "run", keep_weights=True, **same)
+    assert np.array_equal(pq.run("mlp1", data, method, **same).nats, kept.nats)  # it changes nothing
     assert kept.heldout is not None
     assert data.heldout is not None
     rows, net = np.arange(len(data.heldout)), build("mlp1", (5,), 3, width=0.02).eval()
