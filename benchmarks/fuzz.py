@@ -3,11 +3,12 @@
     python benchmarks/fuzz.py --seed 0 --count 100000 --to /tmp/fuzz.json     # stopped, it goes on with the same --to
     python benchmarks/fuzz.py --count 300 --kinds npz preq
 
-Six kinds of file of tiny real runs: records, prepared data, sweeps, checkpoints, npz archives and bitstreams. A part is
-damaged (bits, bytes, truncation); the rest is edited by someone who mends the checksums. What goes wrong is a wrong
-answer (damage that shows in the answer, with status 0 and no note; a bitstream that decodes to other labels; a proof of
-a record that is not the one that was made), a traceback or an unknown status, more than 20 s of processor time, or more
-than 1 GiB of resident memory. File number n is a function of seed, kinds and n alone.
+Kinds of files of tiny real runs: records, prepared data, sweeps, checkpoints, npz archives, bitstreams, kept weights
+with what they were trained on, and features of probed layers. A part is damaged (bits, bytes, truncation); the rest is
+edited by someone who mends the checksums. What goes wrong is a wrong answer (damage that shows in the answer, with
+status 0 and no note; a bitstream that decodes to other labels; a proof of a record that is not the one that was made),
+a traceback or an unknown status, more than 20 s of processor time, or more than 1 GiB of resident memory. File number n
+is a function of seed, kinds and n alone.
 """
 
 import argparse
@@ -36,6 +37,7 @@ MEMORY = "/dev/shm"
 AT_ONCE = 100
 """Files that a worker is told of together."""
 OF_ONE_WORKER = 3000
+KINDS = ["record", "prepared", "sweep", "checkpoint", "npz", "preq", "weights", "features"]
 WRONG = ("wrong answer", "traceback", "hang", "memory")
 
 
@@ -80,9 +82,12 @@ class Judge:
         case = KINDS[kind](self._folder, chance, self._flops)
         truth = self._truth(case.command)
         before = case.file.read_bytes()
+        others = [(case.also[0], case.also[0].read_bytes())] if case.also is not None else []
         changed = case.file.with_name(case.new_name) if case.new_name else case.file
         case.file.unlink()
         changed.write_bytes(case.content)
+        if case.also is not None:
+            case.also[0].write_bytes(case.also[1])
         try:
             result = call(case.command)
             answer = self._answer(case.command, result.output)
@@ -90,7 +95,8 @@ class Judge:
             if changed.exists():
                 changed.unlink()
             case.file.parent.mkdir(exist_ok=True)
-            case.file.write_bytes(before)
+            for path, content in [(case.file, before), *others]:
+                path.write_bytes(content)
         words = f"{case.file.name} {'edited' if case.is_edited else 'damaged'}: preq {' '.join(case.command)}"
         if result.status not in (0, 2, 3) or "Traceback" in result.errors:
             return "traceback", f"{words}\n{result.status} {result.errors[-3000:]}"
@@ -236,7 +242,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--kinds", nargs="+", default=["record", "prepared", "sweep", "checkpoint", "npz", "preq"])
+    parser.add_argument("--kinds", nargs="+", default=KINDS)
     parser.add_argument("--max-flops", type=float, default=1e6, help="what decoding may take; 0: no limit")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--to", type=Path, default=None, help="where the counts are kept, to go on with")

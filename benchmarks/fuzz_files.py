@@ -14,6 +14,7 @@ import traceback
 import zipfile
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,6 +50,8 @@ class Case(NamedTuple):
     """Changed by someone who also mended the checksums; else damaged."""
     new_name: str = ""
     """Of a file whose name is its checksum."""
+    also: tuple[Path, bytes] | None = None
+    """Another file that was made to fit."""
 
 
 class Result(NamedTuple):
@@ -135,6 +138,12 @@ def make_originals(folder: Path) -> None:
     pq.sweep("mlp1", data, space=space, trials=2, seed=0, out=folder / "sweep", width=0.02)
     np.save(folder / "inputs.npy", data.inputs(np.arange(LENGTH)).numpy())
     (folder / "labels.preq").write_bytes(pq.encode("mlp1", data, METHOD, seed=0, **small))
+    pq.run("mlp1", data, METHOD, seed=0, out=folder / "kept", keep_weights=True, **small)
+    np.savez(
+        folder / "probed.npz", inputs=np.concatenate([inputs[:8], inputs + 1]), labels=np.append(labels[:8], labels)
+    )
+    if call(probe_command(folder, f"run:{folder / 'kept'}")).status or not list((folder / "features").iterdir()):
+        raise SystemExit("the network cannot be probed")
     (folder / "made").touch()
 
 
@@ -215,9 +224,9 @@ def _plain(value: Any) -> bytes:
     return json.dumps(value, indent=1).encode()
 
 
-def _sealed_loosely(content: Any) -> bytes:
+def _sealed_loosely(content: Any, name: str = "content") -> bytes:
     text = json.dumps(content, indent=1, ensure_ascii=False).encode(errors="replace")
-    return json.dumps({"checksum": digest_of(text), "content": content}, indent=1).encode()
+    return json.dumps({"checksum": digest_of(text), name: content}, indent=1).encode()
 
 
 OFTEN = ["compare"] * 8 + ["folder"] * 4 + ["watch"] * 8 + ["pareto"] * 8 + ["verify", "plot", "report"]
@@ -354,7 +363,43 @@ def preq_case(folder: Path, chance: random.Random, flops: str) -> Case:
     return Case(file, prefix + header + container.payload, command, is_edited=True)
 
 
+def probe_command(folder: Path, word: str) -> list[str]:
+    """Probe some examples that the network has seen and more that it has not."""
+    place = ["--cache", str(folder / "features"), "--readouts", "nearest-mean", "--layers", "all"]
+    return ["probe", f"npz:{folder / 'probed.npz'}", word, *place, "--width", "0.02", "--allow-seen", "--json"]
+
+
+def weights_case(folder: Path, chance: random.Random, flops: str) -> Case:
+    """What a run has kept of its weights."""
+    file = folder / "kept" / chance.choice(["weights.json"] * 2 + ["weights.safetensors"] * 2 + ["trained_on.npy"])
+    words = [f"run:{folder / 'kept'}", f"mlp1@{folder / 'kept/weights.safetensors'}"]
+    command, content = probe_command(folder, chance.choice(words)), file.read_bytes()
+    if chance.random() < 0.4 or file.suffix == ".npy":
+        return Case(file, damaged(content, chance), command, is_edited=False)
+    if file.suffix == ".json":
+        seal = partial(_sealed_loosely, name="weights")
+        return Case(file, _edited_json(content, chance, seal, "weights"), command, is_edited=True)
+    size = 8 + struct.unpack("<Q", content[:8])[0]
+    text = _edited_json(content[8:size], chance, _plain)
+    content = struct.pack("<Q", len(text)) + text + content[size:]
+    if chance.random() < 0.5:
+        return Case(file, content, command, is_edited=True)
+    about = file.with_name("weights.json")  # which goes with the edited ones
+    told = json.loads(about.read_bytes())["weights"] | {"weights": digest_of(content)}
+    return Case(file, content, command, True, also=(about, _sealed_loosely(told, "weights")))
+
+
+def features_case(folder: Path, chance: random.Random, flops: str) -> Case:
+    """Features that were computed before."""
+    file = chance.choice(sorted((folder / "features").glob("*.*")))
+    command, content = probe_command(folder, f"run:{folder / 'kept'}"), file.read_bytes()
+    if file.suffix == ".json" and chance.random() < 0.8:
+        seal = partial(_sealed_loosely, name="features")
+        return Case(file, _edited_json(content, chance, seal, "features"), command, is_edited=True)
+    return Case(file, damaged(content, chance), command, is_edited=False)
+
+
 KINDS = {
     "record": record_case, "prepared": prepared_case, "sweep": sweep_case, "checkpoint": checkpoint_case,
-    "npz": npz_case, "preq": preq_case,
+    "npz": npz_case, "preq": preq_case, "weights": weights_case, "features": features_case,
 }  # fmt: skip

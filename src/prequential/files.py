@@ -207,6 +207,16 @@ def read_array(path: Path, end: int, begin: int = 0, columns: int | None = None)
         return values if columns is None else values.reshape(-1, columns)
 
 
+def map_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """The array in an .npy file, mapped; header and size must be exactly those of that type and shape."""
+    with reading(path), path.open("rb") as file:
+        header, size = file.read(HEADER_SIZE), file.seek(0, 2)
+        wanted = HEADER_SIZE + math.prod(shape) * dtype.itemsize
+        if header != npy_header(dtype, shape) or size != wanted:
+            raise PreqError(f"{path} is damaged: {size} bytes where {wanted} should be, or another header")
+        return np.asarray(np.memmap(file, dtype, "r", HEADER_SIZE, shape))
+
+
 def _reserve(descriptor: int, size: int) -> None:
     try:
         os.posix_fallocate(descriptor, 0, size)

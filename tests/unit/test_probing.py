@@ -1,6 +1,9 @@
 """Probing from end to end: networks by word, features that are kept, refusals, what is printed; and weights of runs."""
 
+import gzip
 import json
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,14 @@ from torch import nn
 
 import prequential as pq
 from prequential.cli import main
+from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
+from prequential.models import build
+from prequential.probing import blocks, entry
 from prequential.probing import features as features_module
+from prequential.probing.closed import NearestNeighbours
 from prequential.probing.layers import layers_of
-from prequential.probing.networks import find_network
+from prequential.probing.networks import Network, find_network
 from prequential.runs.weights import example_digests, read_about, read_tensors
 
 from ..conftest import blobs
@@ -46,9 +53,19 @@ def test_a_run_keeps_its_averaged_weights_and_what_it_learned(kept: Path) -> Non
     assert pq.load(kept).status == "finished"
 
 
-def test_kept_weights_are_those_that_predict(kept: Path) -> None:
-    again = pq.run("mlp1", blobs(48).without_heldout(), METHOD, seed=0, width=0.02)
-    assert np.array_equal(again.nats, pq.load(kept).nats)  # keeping them changes nothing
+@pytest.mark.parametrize("engine", ["eager", "graph"])
+def test_kept_weights_are_those_that_predict(tmp_path: Path, engine: str) -> None:
+    data, method = blobs(48), replace(METHOD, calibrate=False)
+    same: dict[str, Any] = {"seed": 0, "width": 0.02, "execution": pq.Execution(engine=engine)}
+    kept = pq.run("mlp1", data, method, out=tmp_path / "run", keep_weights=True, **same)
+    assert np.array_equal(pq.run("mlp1", data, method, **same).nats, kept.nats)  # it changes nothing
+    assert kept.heldout is not None
+    assert data.heldout is not None
+    rows, net = np.arange(len(data.heldout)), build("mlp1", (5,), 3, width=0.02).eval()
+    net.load_state_dict(load_file(tmp_path / "run" / "weights.safetensors"))
+    with torch.no_grad():
+        loss = nn.functional.cross_entropy(net(data.heldout.inputs(rows)).double(), data.heldout.labels(rows))
+    assert float(loss) == pytest.approx(kept.heldout["loss"], rel=1e-9)
     with pytest.raises(PreqError, match="needs a directory"):
         pq.run("mlp1", blobs(48), METHOD, seed=0, width=0.02, keep_weights=True)
 
@@ -84,7 +101,7 @@ def test_a_network_that_saw_the_examples_is_refused_or_marked(kept: Path) -> Non
 
 def test_tensors_that_do_not_fit_are_listed(kept: Path, tmp_path: Path) -> None:
     data, tensors = blobs(40, seed=1), load_file(kept / "weights.safetensors")
-    examples = example_digests(data)
+    examples = partial(example_digests, data)
     file = tmp_path / "other.safetensors"
     save_file(tensors, file)
     found = find_network(f"mlp1@{file}", data, examples, width=0.02)
@@ -104,24 +121,25 @@ def test_tensors_that_do_not_fit_are_listed(kept: Path, tmp_path: Path) -> None:
 def test_a_head_of_another_size_is_found_by_its_shape(kept: Path, tmp_path: Path) -> None:
     data = blobs(40, num_classes=4, seed=1)
     save_file(load_file(kept / "weights.safetensors"), tmp_path / "w.safetensors")
-    found = find_network(f"mlp1@{tmp_path / 'w.safetensors'}", data, example_digests(data), width=0.02)
+    found = find_network(f"mlp1@{tmp_path / 'w.safetensors'}", data, partial(example_digests, data), width=0.02)
     assert found.module is not None
     assert found.module(torch.zeros(1, 5)).shape == (1, 3)
 
 
+@pytest.mark.parametrize("word", ["run:{}", "mlp1@{}/weights.safetensors"])
 @pytest.mark.parametrize("name", ["weights.json", "trained_on.npy", "weights.safetensors"])
-def test_damage_to_what_was_kept_is_told(kept: Path, name: str) -> None:
-    file = kept / name
+def test_damage_to_what_was_kept_is_told(kept: Path, name: str, word: str) -> None:
+    file, data = kept / name, blobs(40, seed=1)
     content = bytearray(file.read_bytes())
     for place in range(0, len(content), max(1, len(content) // 40)):
         broken = bytearray(content)
         broken[place] ^= 4
         file.write_bytes(broken)
         with pytest.raises(PreqError, match=r"damaged|no whole|does not fit"):
-            find_network(f"run:{kept}", blobs(40, seed=1), example_digests(blobs(40, seed=1)))
+            find_network(word.format(kept), data, partial(example_digests, data), width=0.02)
     file.write_bytes(content[: len(content) // 2])
     with pytest.raises(PreqError):
-        find_network(f"run:{kept}", blobs(40, seed=1), example_digests(blobs(40, seed=1)))
+        find_network(word.format(kept), data, partial(example_digests, data), width=0.02)
 
 
 def test_features_are_computed_once_and_anew_when_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,6 +167,100 @@ def test_features_are_computed_once_and_anew_when_changed(tmp_path: Path, monkey
     assert not list((tmp_path / "cache" / "features").glob(".*"))
 
 
+class Changing(nn.Module):
+    """Whose code may change while its weights and its print stay."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = nn.Linear(5, 4)
+        self.last = nn.Linear(4, 3)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.last(self.inside(inputs))
+
+
+def test_features_are_computed_anew_when_code_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, net = blobs(70), Changing()
+    first = pq.probe({"net": net}, data, layers="inside", readouts=["knn"])
+    again = pq.probe({"net": net}, data, layers="inside", readouts=["knn"])
+    monkeypatch.setattr(Changing, "forward", lambda self, inputs: self.last(self.inside(inputs.cos())))
+    changed = pq.probe({"net": net}, data, layers="inside", readouts=["knn"])
+    assert first.best.codelength == again.best.codelength != changed.best.codelength
+
+
+def test_a_module_stays_as_it_was() -> None:
+    net = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+    pq.probe(net, blobs(70), readouts=["knn"])
+    assert net.training
+    assert net[1].training
+    assert all(parameter.requires_grad for parameter in net.parameters())
+    assert not net[0]._forward_hooks
+    net.doubled = next(net.parameters()) * 2  # what has a history cannot be copied
+    with pytest.raises(PreqError, match=r"Sequential cannot be copied to be frozen .*; give its features"):
+        pq.probe(net, blobs(70))
+
+
+def test_examples_are_digested_only_where_weights_tell_what_they_learned(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = list[int]()
+
+    def counted(data: DataSequence) -> Any:
+        calls.append(len(data))
+        return example_digests(data)
+
+    monkeypatch.setattr(entry, "example_digests", counted)
+    pq.probe({"a": "mlp1", "b": "inputs", "c": nn.Sequential(nn.Linear(5, 3))}, blobs(70, seed=1), readouts=["knn"])
+    assert not calls
+    pq.probe([f"run:{kept}", f"mlp1@{kept / 'weights.safetensors'}"], blobs(70, seed=1), readouts=["knn"])
+    assert calls == [70]
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.bool_])
+def test_inputs_of_whole_numbers_are_a_representation(kind: type) -> None:
+    rows: np.ndarray[Any, Any] = np.random.default_rng(0).integers(0, 2, (70, 6)).astype(kind)
+    data = pq.from_arrays(rows, rows[:, 0].astype(int))
+    given = pq.probe({"rows": rows}, data, readouts=["knn"])
+    assert pq.probe("inputs", data, readouts=["knn"]).best.codelength == given.best.codelength
+
+
+OWN = """
+from torch import nn
+
+def small(input_shape, num_classes):
+    net = nn.Sequential(nn.Linear(*input_shape, 4), nn.Linear(4, num_classes))
+    assert float(net[0].weight.detach().abs().max()) < 9  # which tensors without content cannot say
+    return net
+"""
+
+
+def test_a_factory_of_ones_own_is_built_for_real(tmp_path: Path) -> None:
+    (tmp_path / "nets.py").write_text(OWN)
+    save_file(
+        {"0.weight": torch.ones(4, 5), "0.bias": torch.ones(4), "1.weight": torch.ones(7, 4), "1.bias": torch.ones(7)},
+        tmp_path / "w.safetensors",
+    )
+    word, data = f"{tmp_path / 'nets.py'}:small@{tmp_path / 'w.safetensors'}", blobs(40)
+    found = find_network(word, data, partial(example_digests, data))
+    assert found.module is not None
+    assert found.module(torch.zeros(1, 5)).shape == (1, 7)
+
+
+def test_blocks_ask_and_tell_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: dict[str, list[int]] = {"predict": [], "observe": []}
+    for name, found in sizes.items():
+        inner = getattr(NearestNeighbours, name)
+        monkeypatch.setattr(
+            NearestNeighbours,
+            name,
+            lambda self, rows, *more, inner=inner, found=found: found.append(len(rows)) or inner(self, rows, *more),
+        )
+    monkeypatch.setattr(blocks, "PREDICTED_AT_ONCE", 100)
+    pq.probe("inputs", blobs(700), readouts=["knn"], voita=True)
+    assert max(sizes["predict"]) == 100
+    assert max(sizes["observe"]) == 64
+
+
 def test_layers_by_name_and_their_mistakes() -> None:
     net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(2 * 9, 3))
     assert layers_of(net, "all", torch.zeros(2, 1, 5, 5), "net") == ["1", "3"]
@@ -166,6 +278,24 @@ def test_layers_by_name_and_their_mistakes() -> None:
         pq.probe({"net": net}, blobs(40))
     with pytest.raises(PreqError, match="a row for each of 70 examples"):
         pq.probe(np.zeros((39, 2)), data)
+
+
+def test_layers_whose_weights_are_computed_are_layers() -> None:
+    net = build("lenet-ws", (1, 28, 28), 10, width=0.5).eval()
+    plain = build("lenet", (1, 28, 28), 10, width=0.5).eval()
+    assert layers_of(net, "all", torch.zeros(1, 1, 28, 28), "net") == layers_of(
+        plain, "all", torch.zeros(1, 1, 28, 28), "n"
+    )
+
+
+def test_a_layer_is_taken_before_the_next_writes_into_it() -> None:
+    """nn.ReLU(inplace=True) would leave no negative number in what the layer before it gave."""
+    data, first = blobs(70), nn.Linear(5, 4)
+    given = first(data.stored_inputs).detach()
+    found = features_module.representations(
+        Network("net", nn.Sequential(first, nn.ReLU(inplace=True)).requires_grad_(False), ""), data, "0"
+    )
+    assert np.allclose(next(found).features, given.numpy(), atol=1e-6)
 
 
 def test_a_better_representation_is_ranked_first_and_odds_are_nats() -> None:
@@ -203,5 +333,22 @@ def test_the_command(kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "takes inputs of shape (5,)" in capsys.readouterr().err
     assert main(["probe", words[0]]) == 2
     assert "needs at least one network" in capsys.readouterr().err
+    assert main(["probe", "mnist", "lenet", "--control", "place"]) == 2
+    assert "--control names a column of a table" in capsys.readouterr().err
     assert main(["probe", "mnist", "lenet", "--voita"]) == 2
     assert "--voita needs one readout" in capsys.readouterr().err
+
+
+def test_a_control_is_read_as_the_data_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the data directory, and unpacked to as much as was allowed."""
+    rows = [f"{number % 7},{number % 4},{number % 2}" for number in range(400)]
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress("\n".join(["x,place,label", *rows]).encode()))
+    monkeypatch.setattr("prequential.data.packed.ALWAYS", 1000)
+    monkeypatch.setattr("prequential.data.packed.MOST_FOLD", 1)
+    words = ["probe", "table:t.csv.gz", "inputs", "--label", "label", "--data-dir", str(tmp_path), "--control", "place"]
+    assert main([*words, "--readouts", "nearest-mean", "--json"]) == 2
+    assert "--max-unpacked" in capsys.readouterr().err
+    assert main([*words, "--readouts", "nearest-mean", "--json", "--max-unpacked", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["ranking"][0]["control_nats"] > 0

@@ -99,28 +99,29 @@ def main_probe(flags: Probe) -> None:
         told=None if flags.json else told,
     )
     if flags.out is not None:
-        _write(found, Path(flags.out))
-    flags.result(found.as_json, partial(_print, found))
+        write_probing(found, Path(flags.out))
+    flags.result(found.as_json, partial(print_probing, found))
     if flags.out is not None:
         flags.tell(f"result: {flags.out}")
 
 
 def _control(flags: Probe, data: "LoadedSequence") -> Any:
     """The values of the control's column, in the order of the data."""
-    from prequential.data.sources import user_directory
+    from prequential.data.sources import find_source, user_directory
+    from prequential.data.sources.request import Request
     from prequential.probing.control import values_of_column
 
-    kind, _, place = flags.data.partition(":")
-    if kind not in ("table", "csv") or flags.control is None:
+    source, argument = find_source(flags.data)
+    if source.name not in ("table:", "csv:") or flags.control is None:
         raise PreqError(
             f"--control names a column of a table, and {flags.data} is none; probe an untrained network for comparison"
         )
-    path, directory = Path(place).expanduser(), user_directory(flags.data_dir)
-    found = path if path.exists() or directory is None else directory / path
-    return values_of_column(data, flags.control, found)
+    request = Request(name=flags.data, argument=argument, directory=user_directory(flags.data_dir))
+    return values_of_column(data, flags.control, request.path(), flags.max_unpacked)
 
 
-def _write(found: "Probing", directory: Path) -> None:
+def write_probing(found: "Probing", directory: Path) -> None:
+    """Result and picture."""
     from prequential.probing.picture import plot_probing
 
     kept = {
@@ -133,7 +134,7 @@ def _write(found: "Probing", directory: Path) -> None:
     plot_probing(found, directory / "probe.png")
 
 
-def _print(found: "Probing") -> None:
+def print_probing(found: "Probing") -> None:
     """For a person."""
     console, uniform = Console(file=sys.stdout, highlight=False), found.as_json()["uniform_nats"]
     code = "switching among readouts, online" if found.is_online else "block by block (Voita and Titov)"

@@ -6,7 +6,6 @@ of its block in `prepared.json`, and files that were changed since are refused. 
 of `shard_rows` each, `inputs-0000.npy`, …; they are read as they are.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -21,7 +20,7 @@ from prequential.conditioning import INPUTS_SO_FAR
 from prequential.data.pieces import Pieces
 from prequential.data.sequence import LoadedSequence, shorter
 from prequential.errors import PreqError
-from prequential.files import HEADER_SIZE, npy_header, reading
+from prequential.files import map_array
 from prequential.formats import PREPARED
 from prequential.plain import MisfitError, read_bytes, require_shape, unsealed
 from prequential.rng import order_of_rows
@@ -94,8 +93,8 @@ def open_prepared(directory: Path) -> "MappedSequence":
     known = {name: value for name, value in content.items() if name in Index.__dataclass_fields__}
     index = Index(**known | {"input_shape": tuple(content["input_shape"])})
     dtype, files = np.dtype(index.dtype), index.input_files
-    inputs = tuple(_map(directory / name, dtype, (rows, *index.input_shape)) for name, rows in files)
-    labels = _map(directory / "labels.npy", np.dtype(index.label_dtype), (index.length,))
+    inputs = tuple(map_array(directory / name, dtype, (rows, *index.input_shape)) for name, rows in files)
+    labels = map_array(directory / "labels.npy", np.dtype(index.label_dtype), (index.length,))
     place = directory / files[0][0] if len(files) == 1 else directory
     whole, kind = index.digests, np.dtype(np.int64)
     return MappedSequence(
@@ -111,16 +110,6 @@ def open_prepared(directory: Path) -> "MappedSequence":
         source={"name": f"prepared:{directory}"},
         heldout=open_prepared(directory / "heldout") if (directory / "heldout").is_dir() else None,
     )
-
-
-def _map(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """The array in an .npy file, whose header and size must be exactly what the index says."""
-    with reading(path), path.open("rb") as file:
-        header, size = file.read(HEADER_SIZE), file.seek(0, 2)
-        wanted = HEADER_SIZE + math.prod(shape) * dtype.itemsize
-        if header != npy_header(dtype, shape) or size != wanted:
-            raise PreqError(f"{path} is damaged: {size} bytes where {wanted} should be, or another header")
-        return np.asarray(np.memmap(file, dtype, "r", HEADER_SIZE, shape))
 
 
 def _of_index(name: str) -> Any:

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from prequential.errors import PreqError
+from prequential.probing.closed import Readout
 from prequential.probing.coding import Code, make_readouts
 from prequential.rng import derive, permutation
 
@@ -19,6 +19,7 @@ HELD_BACK = 10
 MOST_EPOCHS, PATIENCE = 60, 6
 """Passes over the past, at most; fewer where so many in turn do not help what is held back."""
 BATCH_SIZE = 64
+PREDICTED_AT_ONCE = 1024
 
 
 def block_ends(length: int) -> list[int]:
@@ -39,11 +40,9 @@ def code_in_blocks(
     Of the past, one example in ten is held back to choose the learning rate (or the readout's scale) and when to stop;
     Voita and Titov take a development set for that, which is not charged.
 
-    Raises:
-        PreqError: unless there is one readout.
+    Args:
+        readouts: one.
     """
-    if len(readouts) != 1:
-        raise PreqError(f"--voita trains one readout from scratch for each block, got {', '.join(readouts)}; name one")
     known, length = torch.from_numpy(labels), len(labels)
     ends = block_ends(length)
     nats = np.full(length, np.log(num_classes))
@@ -68,11 +67,12 @@ def _trained(
     def loss() -> Tensor:
         if not len(held):
             return (torch.arange(len(readout.experts), dtype=torch.float64) - 1).abs()  # the one in the middle
-        return -readout.predict(past[held])[:, torch.arange(len(held)), labels[held]].mean(1)
+        rows = predicted(readout, past[held]) if stack is None else readout.predict(past[held])
+        return -rows[:, torch.arange(len(held)), labels[held]].mean(1)
 
     if stack is None:
-        readout.observe(past[used], labels[used])
-        return readout.predict(features), int(loss().argmin())
+        tell(readout, past[used], labels[used])
+        return predicted(readout, features), int(loss().argmin())
     best, best_rows, since = loss(), readout.predict(features), 0
     for epoch in range(MOST_EPOCHS):
         shuffled = used[torch.from_numpy(permutation(derive(seed, f"epoch {epoch}", block), len(used)))]
@@ -86,3 +86,15 @@ def _trained(
         if since == PATIENCE:
             break
     return best_rows, int(best.argmin())
+
+
+def tell(readout: Readout, features: Tensor, labels: Tensor) -> None:
+    """Let a readout learn examples in pieces, as it does online: what it measures as they come, and what it solves for
+    each piece, does not depend on how many there are."""
+    for rows, known in zip(torch.split(features, BATCH_SIZE), torch.split(labels, BATCH_SIZE), strict=True):
+        readout.observe(rows, known)
+
+
+def predicted(readout: Readout, features: Tensor) -> Tensor:
+    """What a readout that is only told predicts, in pieces that memory has room for."""
+    return torch.cat([readout.predict(rows) for rows in torch.split(features, PREDICTED_AT_ONCE)], 1)

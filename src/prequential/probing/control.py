@@ -1,6 +1,7 @@
 """Control tasks (Hewitt and Liang, 2019): labels that a readout can only learn by heart."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,15 +41,18 @@ def control_labels(values: ArrayLike, labels: NDArray[np.int64], *, seed: int = 
     return classes[numbers]
 
 
-def values_of_column(data: LoadedSequence, column: str, path: Any) -> Sequence[Any]:
+def values_of_column(data: LoadedSequence, column: str, path: Path, max_unpacked: float | None = None) -> Sequence[Any]:
     """The values of a column of the table that data was read from, in the order of the sequence, as text.
+
+    Args:
+        max_unpacked: GiB that a packed file may unpack to, if a person said it.
 
     Raises:
         PreqError: where there is no such column, or no table.
     """
     from prequential.data.tables.reading import open_table
 
-    found = open_table(path)
+    found = open_table(path, max_unpacked)
     if column not in found.columns:
         raise PreqError(f"{path} has no column '{column}'; it has {', '.join(found.columns)}")
     values = np.array(found.read([column], as_text=[column]).column(column).to_pylist(), dtype=object)

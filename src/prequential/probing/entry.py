@@ -1,8 +1,9 @@
 """Probing: which representation explains these labels with the shortest code?"""
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,8 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from prequential.data.sequence import DataSequence
-from prequential.errors import PreqError, whole_seed
+from prequential.errors import PreqError, in_one_line, whole_seed
 from prequential.probing.blocks import code_in_blocks
-from prequential.probing.closed import Frequencies
 from prequential.probing.coding import READOUTS, Code, code_online, require_readouts
 from prequential.probing.control import control_labels
 from prequential.probing.features import Representation, representations
@@ -22,6 +22,7 @@ from prequential.probing.layers import LAST
 from prequential.probing.networks import UNKNOWN, Network, find_network, ready
 from prequential.probing.result import Probed, Probing
 from prequential.runs.weights import example_digests
+from prequential.targets.simple_codes import frequency_code
 
 Probable = str | nn.Module | ArrayLike | torch.Tensor
 """What can be probed: a network by word, a module, or features, a row for each example."""
@@ -98,7 +99,7 @@ def probe(
         ranking=Probing.ranked(found),
         readouts=chosen,
         is_online=not voita,
-        frequencies_nats=_frequencies_nats(labels, data.num_classes),
+        frequencies_nats=float(frequency_code(labels, data.num_classes).sum()),
     )
 
 
@@ -119,21 +120,20 @@ def _representations(
     named: Mapping[str, Any],
     data: DataSequence,
     layers: str,
-    cache: Path | None,
+    folder: Path | None,
     width: float,
     seed: int,
     *,
     allow_seen: bool,
 ) -> Iterable[Representation]:
     """All of them; every network is found, and refused if need be, before the first is looked at."""
-    examples = example_digests(data) if any(isinstance(each, str) for each in named.values()) else None
+    examples = cache(partial(example_digests, data))
     networks = dict[str, Network]()
     for name, each in named.items():
         if isinstance(each, str):
-            assert examples is not None
             networks[name] = replace(find_network(each, data, examples, width=width, seed=seed), name=name)
         elif isinstance(each, nn.Module):
-            networks[name] = Network(name, ready(each), UNKNOWN)
+            networks[name] = Network(name, ready(_copied(each, name)), UNKNOWN)
     seen = [f"{each.name} ({each.share_seen:.1%})" for each in networks.values() if each.share_seen]
     if seen and not allow_seen:
         raise PreqError(
@@ -142,9 +142,17 @@ def _representations(
         )
     for name, each in named.items():
         if name in networks:
-            yield from representations(networks[name], data, layers, cache)
+            yield from representations(networks[name], data, layers, folder)
         else:
             yield _given(name, each, len(data))
+
+
+def _copied(module: nn.Module, name: str) -> nn.Module:
+    """One of our own, so that the user's stays as it is: trainable, in its mode and on its device."""
+    try:
+        return copy.deepcopy(module).cpu()
+    except Exception as error:  # the user's code may fail in any way
+        raise PreqError(f"{name} cannot be copied to be frozen ({in_one_line(error)}); give its features") from None
 
 
 def _given(name: str, features: Any, length: int) -> Representation:
@@ -173,14 +181,3 @@ def _probed(representation: Representation, num_classes: int, codes: Sequence[Co
         code=codes[0],
         control=codes[1] if len(codes) > 1 else None,
     )
-
-
-def _frequencies_nats(labels: "np.ndarray[Any, Any]", num_classes: int) -> float:
-    """What the labels cost by their frequencies so far, label by label."""
-    code, nats = Frequencies(0, num_classes), 0.0
-    nothing, known = torch.empty(1, 0), torch.from_numpy(labels)
-    for position in range(len(known)):
-        label = known[position : position + 1]
-        nats -= float(code.predict(nothing)[0, 0, label])
-        code.observe(nothing, label)
-    return nats

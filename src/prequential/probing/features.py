@@ -5,7 +5,7 @@ that bring them to at most so many (one number for each channel, if need be); wh
 averaged over the tokens; vectors stay as they are.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from prequential.data.download import cache_directory
 from prequential.data.scale import scale_of
 from prequential.data.sequence import DataSequence, to_network_input
 from prequential.errors import PreqError
-from prequential.files import digest_of
+from prequential.files import bytes_of, digest_of
 from prequential.learn.probe import fingerprint_of, type_taken
 from prequential.probing.layers import forward, layers_of, listening
 from prequential.probing.networks import Network
@@ -29,6 +29,8 @@ VERSION = 1
 """Of how features are made: files of another are not used."""
 MOST_FEATURES = 2048
 AT_ONCE = 256
+SAMPLE = 16
+"""Inputs of which what the network gives is a part of a file's name."""
 CONSTANT = 1e-6
 """A feature that varies less than that, beside its mean, does not vary."""
 
@@ -94,7 +96,11 @@ def representations(
     folder = cache_directory() / "features" if cache is None else cache
     state = "" if network.module is None else fingerprint_of(network.module)
     about = f"{VERSION} {data.digests()['inputs']} {len(data)} {inputs.scale} {state} {MOST_FEATURES}"
-    files = {name: folder / f"{digest_of(f'{about} {name}'.encode())}.npy" for name in names}
+    few = _outputs(
+        network, names, inputs(np.arange(min(SAMPLE, len(data))))
+    )  # weights do not tell what code makes of them
+    keys = {name: f"{about} {name} {digest_of(bytes_of(rows.numpy()))}" for name, rows in few.items()}
+    files = {name: folder / f"{digest_of(key.encode())}.npy" for name, key in keys.items()}
     reused = {name: features for name in names if (features := map_features(files[name], len(data))) is not None}
     if len(reused) < len(files):
         _compute(network, inputs, len(data), {name: files[name] for name in names if name not in reused})
@@ -112,36 +118,43 @@ class _Inputs:
         self._data, self.scale = data, scale_of(data)
         self._whole_as: torch.dtype | None = None
         few = to_network_input(data.inputs(np.zeros(2, np.int64)), self.scale)
-        if not few.is_floating_point() and network.module is not None:
-            self._whole_as = type_taken(network.module, few, torch.float32)
+        if not few.is_floating_point():
+            module = network.module
+            self._whole_as = torch.float32 if module is None else type_taken(module, few, torch.float32)
 
     def __call__(self, positions: NDArray[np.int64]) -> Tensor:
         inputs = to_network_input(self._data.inputs(positions), self.scale)
         return inputs if self._whole_as is None else inputs.to(self._whole_as)
 
 
-def _compute(network: Network, inputs: _Inputs, length: int, files: Mapping[str, Path]) -> None:
-    """One pass over the inputs, for all layers whose features are not there."""
+def _outputs(network: Network, names: Collection[str], inputs: Tensor) -> dict[str, Tensor]:
+    """What layers give for some inputs, as rows of finite numbers."""
     got = dict[str, Tensor]()
-    written = {name: FeatureFile(file, length) for name, file in files.items()}
 
     def take(name: str, output: object) -> None:
         output = output[0] if isinstance(output, tuple | list) and output else output
         if not isinstance(output, Tensor) or output.dim() < 2 or not output.is_floating_point():
             raise PreqError(f"the layer {name} of {network.name} gives no rows of numbers; name another")
-        got[name] = flattened(output.float())
+        got[name] = flattened(output.float()).clone()  # the next part may write into it
 
     module = nn.Sequential() if network.module is None else network.module  # which gives what it is given
+    with listening(module, lambda name, _: name in names, take):
+        forward(module, inputs, network.name)
+    for name in names:
+        if name not in got:
+            raise PreqError(f"the layer {name} of {network.name} computes nothing; name another")
+        if not bool(got[name].isfinite().all()):
+            raise PreqError(f"the layer {name} of {network.name} gives what is no finite number")
+    return {name: got[name] for name in names}
+
+
+def _compute(network: Network, inputs: _Inputs, length: int, files: Mapping[str, Path]) -> None:
+    """One pass over the inputs, for all layers whose features are not there."""
+    written = {name: FeatureFile(file, length) for name, file in files.items()}
     try:
-        with listening(module, lambda name, _: name in files, take):
-            for positions in spans(0, length, AT_ONCE):
-                forward(module, inputs(positions), network.name)
-                for name, file in written.items():
-                    if name not in got:
-                        raise PreqError(f"the layer {name} of {network.name} computes nothing; name another")
-                    if not bool(got[name].isfinite().all()):
-                        raise PreqError(f"the layer {name} of {network.name} gives what is no finite number")
-                    file.write(got[name].numpy())
+        for positions in spans(0, length, AT_ONCE):
+            for name, rows in _outputs(network, files, inputs(positions)).items():
+                written[name].write(rows.numpy())
         for file in written.values():
             file.finish()
     except BaseException:

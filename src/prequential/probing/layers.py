@@ -15,6 +15,9 @@ WEIGHTED = 2
 WITHOUT_EFFECT = (nn.Flatten, nn.Identity, nn.modules.dropout._DropoutNd)
 """What changes nothing in a frozen network but the shape."""
 
+PARAMETRIZED = "parametrizations"
+"""Where torch keeps what computes a layer's weights (standardises them, say): of the layer, no layer inside it."""
+
 Taken = Callable[[str, object], None]
 
 
@@ -71,7 +74,7 @@ def layers_of(module: nn.Module, wanted: str, sample: Tensor, network: str) -> l
         return list(dict.fromkeys(names))
     ends, before, has_begun = list[str](), "", False
     for name in _in_order(module, sample, network):
-        is_weighted = any(parameter.dim() >= WEIGHTED for parameter in named[name].parameters(recurse=False))
+        is_weighted = any(parameter.dim() >= WEIGHTED for parameter in named[name].parameters())
         if is_weighted and has_begun:
             ends.append(before)
         before, has_begun = name, has_begun or is_weighted
@@ -89,7 +92,8 @@ def _in_order(module: nn.Module, sample: Tensor, network: str) -> list[str]:
             called[name] = None
 
     def is_wanted(name: str, part: nn.Module) -> bool:
-        return bool(name) and not any(part.children()) and not isinstance(part, WITHOUT_EFFECT)
+        parts = [inner for inner, _ in part.named_children() if inner != PARAMETRIZED]
+        return bool(name) and not parts and PARAMETRIZED not in name and not isinstance(part, WITHOUT_EFFECT)
 
     with listening(module, is_wanted, note):
         forward(module, sample, network)

@@ -1,9 +1,8 @@
 """The networks that are probed: by word, from weights that were kept, or as they are."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -37,12 +36,15 @@ class Network:
     """The share of the probed examples that it was trained on; None where that is not known."""
 
 
-def find_network(word: str, data: DataSequence, examples: Digests, *, width: float = 1.0, seed: int = 0) -> Network:
+def find_network(
+    word: str, data: DataSequence, examples: Callable[[], Digests], *, width: float = 1.0, seed: int = 0
+) -> Network:
     """The network that a word names, for inputs like those of the data.
 
     Args:
         word: `run:DIR`, the kept weights of a run; `MODEL@FILE.safetensors`; a model's name, untrained; or `inputs`.
-        examples: digests of the examples that will be probed, to find out which of them it was trained on.
+        examples: gives digests of the examples that will be probed, to find out which of them it was trained on; called
+            only for weights that tell what they were trained on.
         width: of models that are named here; a run says its own.
         seed: of the initialisation of untrained ones.
 
@@ -61,6 +63,8 @@ def find_network(word: str, data: DataSequence, examples: Digests, *, width: flo
     path = Path(file)
     tensors, digest = read_tensors(path)
     kept = read_about(path.parent, digest)
+    if kept is None and path.name == WEIGHTS_FILE and (path.parent / ABOUT_FILE).exists():
+        raise PreqError(f"{file} is damaged: {ABOUT_FILE} is about other weights")
     if kept is not None:
         width, output_size = kept.width, kept.output_size
     else:
@@ -69,7 +73,7 @@ def find_network(word: str, data: DataSequence, examples: Digests, *, width: flo
     return Network(word, module, *_seen(kept, examples))
 
 
-def _of_run(word: str, data: DataSequence, examples: Digests) -> Network:
+def _of_run(word: str, data: DataSequence, examples: Callable[[], Digests]) -> Network:
     directory = Path(word.removeprefix(RUN))
     file = directory / WEIGHTS_FILE
     if not (directory / RECORD_FILE).exists():
@@ -94,19 +98,17 @@ def _of_run(word: str, data: DataSequence, examples: Digests) -> Network:
     return Network(word, module, *_seen(kept, examples))
 
 
-def _seen(kept: KeptWeights | None, examples: Digests) -> tuple[str, float | None]:
+def _seen(kept: KeptWeights | None, examples: Callable[[], Digests]) -> tuple[str, float | None]:
     if kept is None:
         return UNKNOWN, None
-    share = kept.share_of(examples)
+    share = kept.share_of(examples())
     told = f"{share:.1%} of these examples seen" if share else UNSEEN
     return f"trained on {len(kept.trained_on):,} of {kept.data}, {told}", share
 
 
 def _output_size(model: str, tensors: Mapping[str, Tensor], data: DataSequence, width: float) -> int:
     """How many numbers the network gave where the tensors are from: what makes them fit, if one number does."""
-    with torch.device("meta"):
-        shapes = _shapes(build(model, data.input_shape, data.num_classes, width=width).state_dict())
-    theirs = _shapes(tensors)
+    shapes, theirs = _shapes_of_model(model, data.input_shape, data.num_classes, width), _shapes(tensors)
     differing = {
         (theirs[name][:1], shape[:1])
         for name, shape in shapes.items()
@@ -120,9 +122,7 @@ def _filled(
     model: str, tensors: Mapping[str, Tensor], data: DataSequence, output_size: int, width: float, where: str
 ) -> nn.Module:
     """The model with these weights; it must have exactly these tensors, of these shapes."""
-    make = partial(build, model, data.input_shape, output_size, width=width)
-    with torch.device("meta") if is_package_model(model) else nullcontext():  # memory only for what fits
-        own, theirs = _shapes(make().state_dict()), _shapes(tensors)
+    own, theirs = _shapes_of_model(model, data.input_shape, output_size, width), _shapes(tensors)
     wrong = [f"missing: {_listed(own.keys() - theirs.keys())}"] if own.keys() - theirs.keys() else []
     wrong += [f"not of the model: {_listed(theirs.keys() - own.keys())}"] if theirs.keys() - own.keys() else []
     misshapen = [
@@ -132,7 +132,7 @@ def _filled(
     if wrong:
         raise PreqError(f"{where} does not fit '{model}': {'; '.join(wrong)}")
     with seeded(0, "initialise", -1, None, FOREIGN):
-        module = make()
+        module = build(model, data.input_shape, output_size, width=width)
     module.load_state_dict(dict(tensors))
     return ready(module)
 
@@ -141,6 +141,13 @@ def _listed(names: object) -> str:
     ordered = sorted(names)  # type: ignore[call-overload]
     more = f" and {len(ordered) - LISTED} more" if len(ordered) > LISTED else ""
     return f"{', '.join(ordered[:LISTED])}{more}"
+
+
+def _shapes_of_model(model: str, input_shape: Shape, output_size: int, width: float) -> dict[str, Shape]:
+    """Those of a model of the package take no memory, so that there is some only for what fits; others are built."""
+    meta = torch.device("meta") if is_package_model(model) else nullcontext()
+    with seeded(0, "initialise", -1, None, FOREIGN), meta:
+        return _shapes(build(model, input_shape, output_size, width=width).state_dict())
 
 
 def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, Shape]:

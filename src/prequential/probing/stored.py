@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prequential.errors import PreqError
-from prequential.files import HEADER_SIZE, ArrayFile, npy_header, sync_directory, write_atomically, writing
+from prequential.files import ArrayFile, map_array, sync_directory, write_atomically, writing
 from prequential.formats import FEATURES
 from prequential.plain import MisfitError, read_bytes, require_shape, sealed, unsealed
 
@@ -24,12 +23,7 @@ def map_features(file: Path, length: int) -> Features | None:
     try:
         told = unsealed(read_bytes(about), "features")
         require_shape(told, FEATURES)
-        shape = (length, told["num_features"])
-        with file.open("rb") as opened:
-            header, size = opened.read(HEADER_SIZE), opened.seek(0, 2)
-            if header != npy_header(NUMBERS, shape) or size != HEADER_SIZE + math.prod(shape) * NUMBERS.itemsize:
-                return None
-            mapped = np.memmap(opened, NUMBERS, "r", HEADER_SIZE, shape)
+        mapped = map_array(file, NUMBERS, (length, told["num_features"]))
     except (OSError, PreqError, MisfitError):  # a cache that cannot be used is no cache
         return None
     found = hashlib.blake2b(digest_size=16)
