@@ -67,9 +67,12 @@ class Job:
 
     @property
     def work(self) -> float:
-        """What it takes beside jobs of the same model, in examples that are trained on."""
+        """What it takes beside jobs of the same model, in examples that are trained on; one that is looked at only to
+        calibrate counts a third."""
         data = data_of(self.data, self.length, self.seed, tuple(self.options.items()))
-        return float(pq.Plan(self.method, len(data), self.seed).counts().trained_examples * len(self.recipes))
+        closing = self.heldout and data.heldout is not None
+        counts = pq.Plan(self.method, len(data), self.seed, heldout=closing).counts()
+        return (counts.trained_examples + counts.recomputed_examples / 3) * len(self.recipes)
 
 
 Plan = Callable[[bool, list[Result]], Iterable[Job]]
