@@ -64,7 +64,7 @@ def mails() -> Path:
         found = []
         with tarfile.open(HERE / MAILS) as archive:
             for member in archive:
-                if "/data/" in member.name and member.name.endswith(".json"):
+                if re.search(r"/data/[^/]+/[^/]+\.json$", member.name):
                     content = archive.extractfile(member)
                     assert content is not None
                     mail = json.load(content)

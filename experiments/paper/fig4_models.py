@@ -64,14 +64,15 @@ def tell(done: list[Result], picture: Path) -> None:
     for narrow, wide in pairwise(WIDTHS):
         gap = difference(early.get((scaled, wide), {}), early.get((scaled, narrow), {}))
         print(f"  from the start (the first tenth of the labels): {narrow} against {wide}: {gap}: {gap.verdict()}")
-    for shallow, deep in (("resnet18", "resnet34"), ("resnet34", "resnet50")):
+    others = [model for model in MODELS if any(r["model"] == model for r in done)]
+    for shallow, deep in pairwise(model for model in others if model.startswith("resnet")):
         gap = difference(by_seed(done, model=deep), by_seed(done, model=shallow))
         print(f"{shallow} is {gap} than {deep}: {gap.verdict()}")
-    figure, axes = plt.subplots(1, 2, figsize=(10, 3.6))
-    draw_regret(axes[0], done, {"model": "resnet50"}, {model: {"model": model} for model in MODELS})
-    draw_regret(
-        axes[1], done, {"model": scaled, "width": 1.0}, {f"{w} ×": {"model": scaled, "width": w} for w in WIDTHS}
-    )
+    figure, axes = plt.subplots(1, 2 if others else 1, figsize=(10 if others else 5, 3.6), squeeze=False)
+    scales = {f"{w} ×": {"model": scaled, "width": w} for w in WIDTHS}
+    draw_regret(axes[0, -1], done, {"model": scaled, "width": 1.0}, scales)
+    if others:
+        draw_regret(axes[0, 0], done, {"model": "resnet50"}, {model: {"model": model} for model in others})
     figure.tight_layout()
     figure.savefig(picture, dpi=120)
 

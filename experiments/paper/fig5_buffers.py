@@ -15,11 +15,14 @@ CAPACITIES, SMALL_CAPACITIES = (1_000, 2_500, 5_000, 10_000), (128, 512, 2_048)
 
 def plan(small: bool, done: list[Result]) -> list[Job]:
     size = {"num_replays": 8} if small else {"num_replays": 50, "batch_size": 64}
-    methods: dict[tuple[str, int | None], object] = {("fifo", None): pq.ReplayBuffer(**size)}
+    rest = {name: value for name, value in size.items() if name != "num_replays"}
+    methods: dict[tuple[str, int | None], object] = {
+        ("fifo", None): pq.ReplayBuffer(**size),
+        ("streams", None): pq.ReplayStreams(num_streams=size["num_replays"], **rest),
+    }
     for capacity in SMALL_CAPACITIES if small else CAPACITIES:
         for replacement in ("fifo", "reservoir"):
             methods[replacement, capacity] = pq.ReplayBuffer(capacity=capacity, replacement=replacement, **size)
-    methods["streams", None] = pq.ReplayStreams(num_streams=size.pop("num_replays"), **size)
     place = SMALL if small else {"data": "cifar100", "length": 20_000, "model": "vggpp"}
     recipe = USUAL if small else of_the_paper("cifar100", ema_step_size=0.03)
     return [

@@ -67,9 +67,15 @@ class Job:
 
     @property
     def work(self) -> float:
-        """What it takes beside jobs of the same model, in examples that are trained on."""
+        """What it takes beside jobs of the same model, in examples that are trained on; one that is looked at only to
+        calibrate counts a third."""
         data = data_of(self.data, self.length, self.seed, tuple(self.options.items()))
-        return float(pq.Plan(self.method, len(data), self.seed).counts().trained_examples * len(self.recipes))
+        closing = self.heldout and data.heldout is not None
+        counts = pq.Plan(self.method, len(data), self.seed, heldout=closing).counts()
+        return (counts.trained_examples + counts.recomputed_examples / 3) * len(self.recipes)
+
+
+Plan = Callable[[bool, list[Result]], Iterable[Job]]
 
 
 @lru_cache(maxsize=4)
@@ -132,8 +138,19 @@ def read(file: Path) -> list[Result]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def work_off(plan: Callable[[bool, list[Result]], Iterable[Job]], file: Path, flags: argparse.Namespace) -> None:
+def only(plan: Plan, wanted: Sequence[str]) -> Plan:
+    """The jobs of a plan whose labels have these values, such as "data=cifar100"."""
+    pairs = [each.split("=", 1) for each in wanted]
+
+    def fewer(small: bool, done: list[Result]) -> list[Job]:
+        return [job for job in plan(small, done) if all(str(job.labels[name]) == value for name, value in pairs)]
+
+    return fewer
+
+
+def work_off(plan: Plan, file: Path, flags: argparse.Namespace) -> None:
     """Run what is missing and fits into the minutes, several at once."""
+    plan = only(plan, flags.only)
     end = time.time() + 60 * flags.minutes
     rate: dict[tuple[Any, int], float] = {}
     running: dict[Future[list[Result]], tuple[float, Job]] = {}
@@ -323,7 +340,7 @@ def draw_regret(
 def main(
     script: str,
     doc: str | None,
-    plan: Callable[[bool, list[Result]], Iterable[Job]],
+    plan: Plan,
     tell: Callable[[list[Result], Path], None],
 ) -> None:
     """Parse, run, tell."""
@@ -332,6 +349,9 @@ def main(
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--minutes", type=float, default=60.0, help="begin nothing that would not end by then")
     parser.add_argument("--at-once", type=int, default=1, help="runs side by side")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="LABEL=VALUE", help="run these jobs alone, such as data=cifar100"
+    )
     parser.add_argument(
         "--small", action="store_true", help="MNIST, LeNet, 4,096 labels, 3 seeds: minutes on two cores"
     )

@@ -39,8 +39,9 @@ def models_of(small: bool) -> dict[bool, str]:
 
 
 def plan(small: bool, done: list[Result]) -> list[Job]:
-    jobs = []
-    for data in ("mnist",) if small else ("cifar10", "cifar100"):
+    jobs: list[Job] = []
+    for data in ("mnist",) if small else ("cifar100", "cifar10"):
+        of_data = []
         for ws, model in models_of(small).items():
             for smoothing in (0.0, 1e-3 if small else 0.01):
                 cell = {"data": data, "ws": ws, "ls": bool(smoothing)}
@@ -54,12 +55,13 @@ def plan(small: bool, done: list[Result]) -> list[Job]:
                     streams = (
                         pq.ReplayStreams(num_streams=8) if small else pq.ReplayStreams(num_streams=50, batch_size=64)
                     )
-                    jobs.append(
+                    of_data.append(
                         Job(
                             labels={**cell, "recipe": name, "seed": seed}, data=data, model=model, method=streams,
                             recipes=[recipe], seed=seed, length=SMALL["length"] if small else 20_000,
                         )
                     )  # fmt: skip
+        jobs += sorted(of_data, key=lambda job: job.seed)  # what is chosen from comes before what is chosen
     return jobs
 
 
