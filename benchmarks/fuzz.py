@@ -3,11 +3,12 @@
     python benchmarks/fuzz.py --seed 0 --count 100000 --to /tmp/fuzz.json     # stopped, it goes on with the same --to
     python benchmarks/fuzz.py --count 300 --kinds npz preq
 
-Six kinds of file of tiny real runs: records, prepared data, sweeps, checkpoints, npz archives and bitstreams. A part is
-damaged (bits, bytes, truncation); the rest is edited by someone who mends the checksums. What goes wrong is a wrong
-answer (damage that shows in the answer, with status 0 and no note; a bitstream that decodes to other labels; a proof of
-a record that is not the one that was made), a traceback or an unknown status, more than 20 s of processor time, or more
-than 1 GiB of resident memory. File number n is a function of seed, kinds and n alone.
+Seven kinds of file of tiny real runs: records, prepared data, sweeps, checkpoints, npz archives, bitstreams, and what
+mixed runs have of these, with lists of experts. A part is damaged (bits, bytes, truncation); the rest is edited by
+someone who mends the checksums. What goes wrong is a wrong answer (damage that shows in the answer, with status 0 and
+no note; a bitstream that decodes to other labels; a proof of a record that is not the one that was made), a traceback
+or an unknown status, more than 20 s of processor time, or more than 1 GiB of resident memory. File number n is a
+function of seed, kinds and n alone.
 """
 
 import argparse
@@ -44,10 +45,12 @@ def work(folder: Path, seed: int, kinds: list[str], max_flops: float) -> None:
     import torch
 
     from fuzz_files import make_fast, make_originals
+    from fuzz_mixed import make_mixed
 
     torch.set_num_threads(1)
     os.chdir(folder.parent)
     make_originals(folder)
+    make_mixed(folder)
     make_fast()
     say = sys.__stdout__
     assert say is not None
@@ -73,7 +76,8 @@ class Judge:
 
     def found(self, number: int) -> tuple[str, str]:
         """Told, right or one of WRONG, and what the command was and said."""
-        from fuzz_files import KINDS, call
+        from fuzz_files import call
+        from fuzz_mixed import KINDS
 
         kind = self._kinds[number % len(self._kinds)]
         chance = random.Random(f"{self._seed} {kind} {number}")
@@ -94,7 +98,7 @@ class Judge:
         words = f"{case.file.name} {'edited' if case.is_edited else 'damaged'}: preq {' '.join(case.command)}"
         if result.status not in (0, 2, 3) or "Traceback" in result.errors:
             return "traceback", f"{words}\n{result.status} {result.errors[-3000:]}"
-        if result.status == 0 and kind == "preq" and answer[1:] != truth[1:]:
+        if result.status == 0 and case.command[0] == "decode" and answer[1:] != truth[1:]:
             return "wrong answer", words
         is_silent = not result.errors and (not case.is_edited or case.command[0] == "verify")
         if result.status == 0 and is_silent and answer != truth and "unreadable:" not in result.output:
@@ -104,14 +108,14 @@ class Judge:
     def _truth(self, command: list[str]) -> Any:
         """The answer to the file as it was."""
         from fuzz_files import call
+        from fuzz_mixed import restore
 
         key = tuple(command)
         if key not in self._truths:
             result = call(command)
             self._truths[key] = self._answer(command, result.output)
             if "--resume" in command:
-                shutil.rmtree(self._folder / "resumed")
-                shutil.copytree(self._folder / "half", self._folder / "resumed")
+                restore(self._folder, Path(command[command.index("--out") + 1]))
         return self._truths[key]
 
     def _answer(self, command: list[str], output: str) -> Any:
@@ -236,7 +240,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--kinds", nargs="+", default=["record", "prepared", "sweep", "checkpoint", "npz", "preq"])
+    parser.add_argument(
+        "--kinds", nargs="+", default=["record", "prepared", "sweep", "checkpoint", "npz", "preq", "mixed"]
+    )
     parser.add_argument("--max-flops", type=float, default=1e6, help="what decoding may take; 0: no limit")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--to", type=Path, default=None, help="where the counts are kept, to go on with")
