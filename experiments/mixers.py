@@ -1,6 +1,7 @@
 """What each mixer makes of the same predictions, and how much more any weights could have.
 
     python experiments/mixers.py mnist                   # four LeNets, 4,096 labels; seeds 0, 1, 2
+    python experiments/mixers.py plans                   # the same LeNets, each with a plan seed of its own
     python experiments/mixers.py elec --data-dir DIR     # DIR holds elec.csv: mlp2 and the simple codes, 10,000 labels
 
 Each network is trained once. What it said of every class is kept under --out, and mixed again by each mixer.
@@ -15,6 +16,7 @@ import numpy as np
 
 import prequential as pq
 from prequential.mixers import Mixing, PureLogistic
+from prequential.rng import derive
 
 MIXERS: dict[str, Any] = {
     "Bayes()": pq.Bayes(),
@@ -56,16 +58,31 @@ class Heard(pq.Bayes):
         return mixing
 
 
-def heard(place: Path, experts: pq.Experts, data: Any, preset: pq.Preset, seed: int) -> tuple[Any, Any]:
+def heard(
+    place: Path, experts: pq.Experts, data: Any, preset: pq.Preset, seed: int, plan_seed: int = 0
+) -> tuple[Any, Any]:
     """What each expert said of each class, (labels, experts, classes), and the labels."""
     if not place.exists():
         Heard.rows.clear()
         Heard.labels.clear()
-        pq.run(experts, data, preset.method("mi-rs", {}), preset.recipe, seed=seed, threads=1)
+        pq.run(experts, data, preset.method("mi-rs", {}), preset.recipe, seed=seed, plan_seed=plan_seed, threads=1)
         place.parent.mkdir(parents=True, exist_ok=True)
         np.savez(place, rows=np.stack(Heard.rows), labels=np.array(Heard.labels))
     kept = np.load(place)
     return kept["rows"], kept["labels"]
+
+
+def four(out: Path, data: Any, preset: pq.Preset, seed: int) -> tuple[Any, Any]:
+    """LeNets as `--members 4` has them: all learn from the same batches."""
+    experts = pq.Experts.of_seeds("lenet", 4, mixer=Heard())
+    return heard(out / f"mnist-{seed}.npz", experts, data, preset, seed)
+
+
+def four_plans(out: Path, data: Any, preset: pq.Preset, seed: int) -> tuple[Any, Any]:
+    """The same, one after the other, each with batches of its own."""
+    one, seeds = pq.Experts(["lenet"], Heard()), [seed, *(derive(seed, "expert", number) for number in (1, 2, 3))]
+    each = [heard(out / f"plan-{seed}-{i}.npz", one, data, preset, own, i) for i, own in enumerate(seeds)]
+    return np.concatenate([rows for rows, _ in each], axis=1), each[0][1]
 
 
 def nats(mixing: Mixing, rows: Any, labels: Any) -> float:
@@ -120,14 +137,14 @@ def table(columns: list[tuple[Any, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("mnist", "elec"))
+    parser.add_argument("what", choices=("mnist", "plans", "elec"))
     parser.add_argument("--data-dir", type=Path, default=Path())
     parser.add_argument("--out", type=Path, default=Path("runs/mixers"))
     flags = parser.parse_args()
-    if flags.what == "mnist":
+    if flags.what != "elec":
         data, preset = pq.load_data("mnist").take(4096).without_heldout(), pq.find_preset("default", "mnist", "lenet")
-        four = pq.Experts.of_seeds("lenet", 4, mixer=Heard())
-        table([heard(flags.out / f"mnist-{seed}.npz", four, data, preset, seed) for seed in range(3)])
+        make = four_plans if flags.what == "plans" else four
+        table([make(flags.out, data, preset, seed) for seed in range(3)])
     else:
         stream = pq.load_data(f"table:{flags.data_dir / 'elec.csv'}", order="given", label="label")
         experts, preset = pq.Experts(["mlp2"], Heard(), simple_codes=True), pq.find_preset("best", "table:elec", "mlp2")
