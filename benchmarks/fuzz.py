@@ -4,11 +4,11 @@
     python benchmarks/fuzz.py --count 300 --kinds npz preq
 
 Kinds of files of tiny real runs: records, prepared data, sweeps, checkpoints, npz archives, bitstreams, kept weights
-with what they were trained on, and features of probed layers. A part is damaged (bits, bytes, truncation); the rest is
-edited by someone who mends the checksums. What goes wrong is a wrong answer (damage that shows in the answer, with
-status 0 and no note; a bitstream that decodes to other labels; a proof of a record that is not the one that was made),
-a traceback or an unknown status, more than 20 s of processor time, or more than 1 GiB of resident memory. File number n
-is a function of seed, kinds and n alone.
+with what they were trained on, features of probed layers, and what mixed runs have of these, with lists of experts. A
+part is damaged (bits, bytes, truncation); the rest is edited by someone who mends the checksums. What goes wrong is a
+wrong answer (damage that shows in the answer, with status 0 and no note; a bitstream that decodes to other labels; a
+proof of a record that is not the one that was made), a traceback or an unknown status, more than 20 s of processor
+time, or more than 1 GiB of resident memory. File number n is a function of seed, kinds and n alone.
 """
 
 import argparse
@@ -37,7 +37,7 @@ MEMORY = "/dev/shm"
 AT_ONCE = 100
 """Files that a worker is told of together."""
 OF_ONE_WORKER = 3000
-KINDS = ["record", "prepared", "sweep", "checkpoint", "npz", "preq", "weights", "features"]
+KINDS = ["record", "prepared", "sweep", "checkpoint", "npz", "preq", "weights", "features", "mixed"]
 WRONG = ("wrong answer", "traceback", "hang", "memory")
 
 
@@ -46,10 +46,12 @@ def work(folder: Path, seed: int, kinds: list[str], max_flops: float) -> None:
     import torch
 
     from fuzz_files import make_fast, make_originals
+    from fuzz_mixed import make_mixed
 
     torch.set_num_threads(1)
     os.chdir(folder.parent)
     make_originals(folder)
+    make_mixed(folder)
     make_fast()
     say = sys.__stdout__
     assert say is not None
@@ -75,11 +77,12 @@ class Judge:
 
     def found(self, number: int) -> tuple[str, str]:
         """Told, right or one of WRONG, and what the command was and said."""
-        from fuzz_files import KINDS, call
+        from fuzz_files import call
+        from fuzz_mixed import KINDS as CASES
 
         kind = self._kinds[number % len(self._kinds)]
         chance = random.Random(f"{self._seed} {kind} {number}")
-        case = KINDS[kind](self._folder, chance, self._flops)
+        case = CASES[kind](self._folder, chance, self._flops)
         truth = self._truth(case.command)
         before = case.file.read_bytes()
         others = [(case.also[0], case.also[0].read_bytes())] if case.also is not None else []
@@ -100,7 +103,7 @@ class Judge:
         words = f"{case.file.name} {'edited' if case.is_edited else 'damaged'}: preq {' '.join(case.command)}"
         if result.status not in (0, 2, 3) or "Traceback" in result.errors:
             return "traceback", f"{words}\n{result.status} {result.errors[-3000:]}"
-        if result.status == 0 and kind == "preq" and answer[1:] != truth[1:]:
+        if result.status == 0 and case.command[0] == "decode" and answer[1:] != truth[1:]:
             return "wrong answer", words
         is_silent = not result.errors and (not case.is_edited or case.command[0] == "verify")
         if result.status == 0 and is_silent and answer != truth and "unreadable:" not in result.output:
@@ -110,14 +113,14 @@ class Judge:
     def _truth(self, command: list[str]) -> Any:
         """The answer to the file as it was."""
         from fuzz_files import call
+        from fuzz_mixed import restore
 
         key = tuple(command)
         if key not in self._truths:
             result = call(command)
             self._truths[key] = self._answer(command, result.output)
             if "--resume" in command:
-                shutil.rmtree(self._folder / "resumed")
-                shutil.copytree(self._folder / "half", self._folder / "resumed")
+                restore(self._folder, Path(command[command.index("--out") + 1]))
         return self._truths[key]
 
     def _answer(self, command: list[str], output: str) -> Any:

@@ -15,11 +15,12 @@ import prequential as pq
 from prequential import cli
 from prequential.errors import PreqError
 from prequential.mixers import MIXERS
-from prequential.presets import PRESETS, Preset
+from prequential.presets import PRESETS, Preset, find_preset
 from prequential.presets.listed import listed, read_listed
 from prequential.report.experts import MOST_DRAWN, MOST_ROWS, Mixed, Weights
 from prequential.report.page import page_of
 from prequential.report.seeds import cut
+from prequential.settings import settings_of
 
 from ..conftest import blobs
 from .test_plots import texts_of
@@ -274,6 +275,29 @@ def test_a_preset_may_name_experts_and_a_mixer(table: str, capsys: Captured, mon
     assert preq(*f"run {table} mlp1 --preset together".split()) == 2
     assert "the preset 'together' names the experts, and MODEL was given too" in capsys.readouterr().err
     assert preq(*f"plan {table} --preset together {SMALL}".split()) == 0
+
+
+def test_the_preset_of_tables_in_time_order_names_its_experts(tmp_path: Path, capsys: Captured) -> None:
+    lines = [f"{number % 7},{number % 11},{number // 9 % 2}" for number in range(144)]
+    (tmp_path / "stream.csv").write_text("\n".join(["a,b,label", *lines]))
+    stream = f"table:{tmp_path}/stream.csv --label label --order given --preset experts"
+    assert preq(*f"plan {stream} --json".split()) == 0
+    assert json.loads(capsys.readouterr().out)["method"] == "mi-rs"
+    assert preq(*f"run {stream} --threads 1 --out {tmp_path}/run --json".split()) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["model"] == "mlp2 + simple codes"
+    record = pq.load(tmp_path / "run")
+    assert record.model["mixer"] == {"name": "logistic", "by_previous_label": True, "learning_rate": None, "floor": -20}
+    best = find_preset("best", "table:stream.csv", "mlp2")
+    assert record.recipe == settings_of(best.recipe)
+    assert record.method == settings_of(best.method("mi-rs", {}))
+    assert record.expert_nats is not None
+    assert record.codelength <= record.expert_nats.sum(axis=0).min() + np.log(5)
+    assert preq("presets", "experts") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "mlp2 + simple codes, mixed by Logistic(learning_rate=None, by_previous_label=True, floor=-20.0)" in out
+    assert preq("run", "mnist", "--preset", "experts") == 2
+    assert "there is no preset 'experts' for mnist; it is for: csv:*, table:*" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from ..laws.test_experts import labels_of
 HAS_RIVER = importlib.util.find_spec("river") is not None
 needs_river = pytest.mark.skipif(not HAS_RIVER, reason="river is not installed")
 TREES = "sklearn:ensemble.ExtraTreesClassifier(n_estimators=5)"
+BOOSTED = "sklearn:ensemble.HistGradientBoostingClassifier(max_iter=5, refit=1.5)"
 BAYES = "sklearn:naive_bayes.GaussianNB"
 ONE_BY_ONE = "river:tree.HoeffdingTreeClassifier"
 FOREST = "river:forest.ARFClassifier(n_models=3)"
@@ -122,18 +123,27 @@ def test_a_restored_learner_says_what_the_first_one_says(model: str, stop: int, 
         assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("model", [TREES, pytest.param(FOREST, marks=needs_river)])
-def test_encoded_here_and_decoded_in_another_process(model: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (BOOSTED, [BOOSTED]),
+        pytest.param(FOREST, [FOREST], marks=needs_river),
+        (pq.Experts(["mlp1", TREES], simple_codes=True), ["mlp1", TREES]),
+    ],
+    ids=["boosted", "forest", "trees mixed in"],
+)
+def test_encoded_here_and_decoded_in_another_process(model: Any, names: list[str], tmp_path: Path) -> None:
     data, out = points(150), tmp_path / "labels.npy"
-    content = pq.encode(model, data, seed=2)
-    record = pq.run(model, data, seed=2)
+    small = {"width": 0.02, "threads": 1} if isinstance(model, pq.Experts) else {}
+    content = pq.encode(model, data, seed=2, **small)
+    record = pq.run(model, data, seed=2, **small)
     (tmp_path / "labels.preq").write_bytes(content)
     np.save(tmp_path / "inputs.npy", data.inputs(np.arange(150)).numpy())
     files = [str(tmp_path / "labels.preq"), "-o", str(out), "--inputs", str(tmp_path / "inputs.npy")]
     command = [sys.executable, "-m", "prequential.cli", "decode", *files]
     with pytest.raises(PreqError, match=r"give it again .--model"):
         pq.decode(content, data)
-    subprocess.run([*command, "--model", model], check=True, capture_output=True)
+    subprocess.run([*command, *(f"--model={name}" for name in names)], check=True, capture_output=True)
     assert np.array_equal(np.load(out), record.labels)
     from prequential.coding.container import Container
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from prequential.cli.show import print_list
 from prequential.cli.source import SourceFlags
-from prequential.errors import PreqError
+from prequential.errors import PreqError, require_known
 from prequential.libraries import LIBRARIES
 from prequential.presets import PRESETS, Preset, find_preset
 from prequential.report.table import say
@@ -71,7 +71,9 @@ def main_models(flags: ModelFlags) -> None:
 def main_presets(flags: PresetFlags) -> None:
     """List."""
     if flags.name:
-        find_preset(flags.name, flags.data or "mnist", "lenet")  # a wrong name is a mistake
+        require_known("preset", flags.name, dict.fromkeys(preset.name for preset in PRESETS))
+    if flags.name and flags.data is not None:
+        find_preset(flags.name, flags.data, "lenet")  # one that is not for this data is a mistake
     shown = [preset for preset in PRESETS if preset.name == (flags.name or preset.name)]
     if flags.data is not None:
         shown = [preset for preset in shown if preset.fits(flags.data, preset.model[0])]
@@ -81,7 +83,10 @@ def main_presets(flags: PresetFlags) -> None:
         "the first that fits data and model is taken; flags go before it; the best of n runs costs ln n nats more",
     )
     for each in shown if flags.name else ():
-        for line in ("", f"{each.name} for {', '.join(each.data)}: {each.recipe}", f"  {dict(each.settings)}"):
+        lines = ["", f"{each.name} for {', '.join(each.data)}: {each.recipe}", f"  {dict(each.settings)}"]
+        if each.listed is not None and each.listed.mixer is not None:
+            lines.append(f"  {_models(each)}, mixed by {each.listed.mixer}")
+        for line in lines:
             say(Console(), line)
 
 

@@ -119,5 +119,6 @@ def find_preset(name: str, data: str = "", model: str = "") -> Preset:
     found = next((preset for preset in named if preset.fits(data, model)), None)
     if found is None:
         known = ", ".join(pattern for preset in named for pattern in preset.data)
-        raise PreqError(f"there is no preset '{name}' for {data or 'no data'} with {model}; it is for: {known}")
+        model = f" with {model}" if model else ""
+        raise PreqError(f"there is no preset '{name}' for {data or 'no data'}{model}; it is for: {known}")
     return found
