@@ -48,6 +48,8 @@ class Terms:
     """Makes the value of what `parts` name, for settings that are more than a number or a word."""
     parts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """For each flag the parameter of `make` it is, and its meaning."""
+    later: bool = False
+    """Whether files of before have none: then those of now have it where it is not the default, and else are alike."""
 
 
 def setting(default: Any, **terms: Any) -> Any:
@@ -141,7 +143,7 @@ def meanings(kind: type) -> dict[str, str]:
     return found
 
 
-def with_setting(kind: type, **wanted: str) -> tuple[str, ...]:
+def with_setting(kind: type, **wanted: str | bool) -> tuple[str, ...]:
     """The names of the settings of a class whose terms are these.
 
     Example:
@@ -184,6 +186,8 @@ def settings_of(settings: object) -> dict[str, Any]:
         >>> from prequential.methods import Pareto, ReplayStreams
         >>> settings_of(ReplayStreams(age_law=Pareto(180.0)))["age_law"]
         {'name': 'pareto', 'scale': 180.0}
+        >>> "early_labels" in settings_of(ReplayStreams()), settings_of(ReplayStreams(early_labels=9))["early_labels"]
+        (False, 9)
     """
     name = getattr(settings, "name", None)
     named = {"name": name} if isinstance(name, str) else {}
@@ -192,8 +196,15 @@ def settings_of(settings: object) -> dict[str, Any]:
 
 def _attributes(settings: object) -> dict[str, Any]:
     if is_dataclass(settings):
-        return {f.name: getattr(settings, f.name) for f in fields(settings)}
+        values = {f.name: getattr(settings, f.name) for f in fields(settings)}
+        return {name: value for name, value in values.items() if not _goes_without_saying(settings, name, value)}
     return dict(getattr(settings, "__dict__", {}))
+
+
+def _goes_without_saying(settings: object, name: str, value: object) -> bool:
+    kind: type = type(settings)
+    each = described(kind)[name]
+    return each.terms.later and bool(value == each.default)
 
 
 def plain_value(value: object) -> object:

@@ -17,6 +17,7 @@ PLANS: list[tuple[Method, str]] = [
     (pq.ReplayStreams(num_streams=50, age_law=pq.Pareto(180.0)), "dc75469506c94550cca99219efa1a7b3"),
     (pq.ReplayStreams(num_streams=5, age_law=pq.Exponential(500.0)), "4fbec6c3ba71150228bc2ec20e344e89"),
     (pq.ReplayStreams(num_streams=8, first_block=4, min_steps=8), "ca2725b0f7ccbd56ff03aadf2bc426f4"),
+    (pq.ReplayStreams(num_streams=8, first_block=4, early_labels=1024), "054bb94055da57e645098405de04aa46"),
     (pq.ReplayBuffer(num_replays=8), "2d0791373391d2421f4cf482a47bda15"),
     (pq.ReplayBuffer(num_replays=8, capacity=512), "9533209b94369a3721a1d087b628fcc9"),
     (pq.ReplayBuffer(num_replays=8, capacity=512, replacement="reservoir"), "c1171b91752aa775d44f6dc681a8ce4e"),

@@ -26,6 +26,7 @@ def minibatch_methods(draw: st.DrawFn) -> ReplayStreams | ReplayBuffer:
     batch_size = draw(st.sampled_from([1, 2, 3, 4, 8, 12, 16]))
     first_block = draw(st.sampled_from([None, *(u for u in range(1, batch_size + 1) if batch_size % u == 0)]))
     min_steps = draw(st.integers(0, 6)) if first_block not in (None, batch_size) else 0
+    early_labels = draw(st.sampled_from([0, 0, 5, 40, 150]))
     replays = draw(st.integers(1, 5))
     calibrate = draw(st.booleans())
     if draw(st.booleans()):
@@ -35,6 +36,7 @@ def minibatch_methods(draw: st.DrawFn) -> ReplayStreams | ReplayBuffer:
             batch_size=batch_size,
             first_block=first_block,
             min_steps=min_steps,
+            early_labels=early_labels,
             calibrate=calibrate,
         )
     capacity = draw(st.sampled_from([None, 1, 7, 40]))
@@ -45,6 +47,7 @@ def minibatch_methods(draw: st.DrawFn) -> ReplayStreams | ReplayBuffer:
         batch_size=batch_size,
         first_block=first_block,
         min_steps=min_steps,
+        early_labels=early_labels,
         calibrate=calibrate,
     )
 

@@ -1,6 +1,7 @@
 """Laws 1, 2, 3 and 5 of plans: causal, complete, prefix-stable, resumable; and what every batch obeys."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import ClassVar
 
@@ -62,12 +63,13 @@ def test_a_time_step_trains_on_new_labels_first_and_on_each_exactly_as_often_as_
     events = list(Plan(method, length, seed).events())
     trained = sum(len(e.indices) for e in events if isinstance(e, Train))
     wanted = length * (method.replays_per_label + 1)
-    assert trained == wanted if method.min_steps == 0 else trained >= wanted
+    extra_steps = bool(method.min_steps or method.early_labels)
+    assert trained >= wanted if extra_steps else trained == wanted
     step: Predict | None = None
     for event in events:
         if isinstance(event, Predict):
             step = event
-        elif isinstance(event, Train) and step is not None and not method.min_steps:
+        elif isinstance(event, Train) and step is not None and not extra_steps:
             new = np.arange(step.start, step.stop)
             assert np.array_equal(event.indices[: len(new)], new)
             step = None
@@ -92,6 +94,39 @@ def test_growing_blocks_follow_their_formula() -> None:
     for start, stop in method.time_steps(5000):
         if stop < 5000:
             assert stop - start == 4 * min(max(start // 32, 1), 8)
+
+
+@given(minibatch_methods(), lengths, seeds)
+def test_early_labels_have_a_training_step_each_and_later_ones_none_more(
+    method: ReplayStreams | ReplayBuffer, length: int, seed: int
+) -> None:
+    without = replace(method, early_labels=0, min_steps=0)
+    early, plain = (Plan(each, length, seed).events() for each in (replace(method, min_steps=0), without))
+    steps, fewest = (_steps_after_each_span(events) for events in (early, plain))
+    assert list(steps) == list(fewest)
+    for (start, stop), num_steps in steps.items():
+        if stop <= method.num_early and stop < length:
+            assert num_steps == max(stop - start, fewest[start, stop])
+        else:
+            assert num_steps == fewest[start, stop]
+
+
+def _steps_after_each_span(events: Iterator[Event]) -> dict[tuple[int, int], int]:
+    steps: dict[tuple[int, int], int] = {}
+    for event in events:
+        if isinstance(event, Predict):
+            steps[event.start, event.stop] = 0
+        elif isinstance(event, Train):
+            steps[next(reversed(steps))] += 1
+    return steps
+
+
+def test_early_steps_read_nothing_that_a_buffer_does_not_hold() -> None:
+    method, frontier = ReplayBuffer(num_replays=1, capacity=40, batch_size=8, early_labels=1000), 0
+    for event in Plan(method, 400).events():
+        frontier = event.stop if isinstance(event, Predict) else frontier
+        if isinstance(event, Train):
+            assert event.indices.min() >= frontier - 48  # what waits for a batch may be a block older
 
 
 class Cheat(MethodDefaults):

@@ -34,7 +34,7 @@ from .test_sources import folder_of
 
 FLAGS = (
     "method streams batch-size length age-law age-scale capacity replacement split-points epochs shrink perturb "
-    "first-block min-steps optimizer lr eps weight-decay momentum ema no-ema-warmup no-calibration "
+    "first-block min-steps early-labels optimizer lr eps weight-decay momentum ema no-ema-warmup no-calibration "
     "batch-statistics label-smoothing augment average-flips width preset seed order-seed plan-seed device out json "
     "order label drop columns heldout time schema array standardise size crop workers skip-broken examples "
     "data-seed data-dir"
@@ -52,7 +52,8 @@ def preq(*arguments: str) -> int:
 @pytest.mark.parametrize(
     "method",
     [
-        "mi-rs", "mi-rs --age-law pareto --age-scale 180 --streams 2", "mi-rs --first-block 4 --min-steps 4",
+        "mi-rs", "mi-rs --age-law pareto --age-scale 180 --streams 2",
+        "mi-rs --first-block 4 --min-steps 4 --early-labels 64",
         "mi-rb --replacement fifo --capacity 64", "mi-rb --replacement reservoir --capacity 64",
         "ci-fs --epochs 2", "ci-cf --epochs 2 --shrink 0.5 --perturb 0.1 --split-points 32,64", "erm --epochs 1",
     ],

@@ -243,6 +243,7 @@ def test_batch_norm_works_with_a_left_over_example() -> None:
         (lambda: pq.ReplayStreams(batch_size=-1), "batch_size must be a whole number of at least 1, got -1"),
         (lambda: pq.ReplayStreams(batch_size=8, first_block=3), "first_block must divide the batch size 8, got 3"),
         (lambda: pq.ReplayStreams(min_steps=3), "min_steps acts only while blocks grow"),
+        (lambda: pq.ReplayStreams(early_labels=10**6), "early_labels must be .* at most 100000, got 1000000"),
         (lambda: pq.ReplayBuffer(replacement="lifo", capacity=5), "unknown replacement 'lifo'; did you mean 'fifo'"),
         (lambda: pq.ReplayBuffer(replacement="reservoir"), "a reservoir needs a capacity"),
         (lambda: pq.ChunksFromScratch(split_points=(32, 32, 64)), r"got \[32, 32, 64\]; remove the repeated 32"),

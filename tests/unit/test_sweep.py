@@ -567,6 +567,7 @@ def test_the_sweeps_of_pareto_fronts_draw_the_width(
     assert found == widths if widths is not None else len(found) == 4 and min(found) >= 0.25 and max(found) <= 4
     for record in summary.records():
         assert record.model["width"] in (found or {1.0})
+        assert "early_labels" not in record.method  # the preset's, which the paper has not
     if found:
         assert len({record.model["num_parameters"] for record in summary.records()}) == len(found)
 

@@ -1,6 +1,7 @@
 """`preq sweep DATA MODEL`, and `preq sweep show DIR`."""
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from prequential.cli import EXIT_DIVERGED
 from prequential.cli.job import JobFlags
 from prequential.cli.parse import JsonFlag, flag_group
+from prequential.cli.settings import DEFAULT, flags_of
 from prequential.cli.show import LiveLine
 from prequential.errors import PreqError, require_count
 from prequential.methods import Method
@@ -95,6 +97,7 @@ class Show(JsonFlag):
 
 def main_sweep(flags: Sweep) -> int:
     """Sweep, print."""
+    flags = _as_in_the_paper(flags)
     job = flags.job()
     require_count("--top", flags.top)
     if not flags.threads.isdecimal():
@@ -125,6 +128,15 @@ def main_sweep_show(flags: Show) -> None:
 
     summary = summarise(flags.directory, flags.storage)
     flags.result(partial(summary.as_json, flags.top), partial(print_summary, summary, flags.top))
+
+
+def _as_in_the_paper(flags: Sweep) -> Sweep:
+    """In the paper's spaces no label has more steps than another, whatever the preset says."""
+    from prequential.sweeps.spaces import SPACES
+
+    if flags.space not in SPACES or "early_labels" not in flags_of(flags.method or DEFAULT):
+        return flags
+    return replace(flags, given={"early_labels": 0} | flags.given)
 
 
 def _arguments(flags: Sweep, method: Method) -> dict[str, Any]:

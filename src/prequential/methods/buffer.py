@@ -51,6 +51,11 @@ class ReplayBuffer(MiniBatches):
         is_dropped = self.capacity is not None and self.replacement == "fifo"
         return np.where(ages > (self.capacity or 0), 0.0, 1.0) if is_dropped else np.ones(len(ages))
 
+    @property
+    def num_early(self) -> int:
+        """Until the buffer is full: then it does not hold all that is known."""
+        return min(self.early_labels, self.capacity or self.early_labels)
+
     def replay(self, seed: int, start: int = 0) -> Replay:
         draw_key, reservoir_key = derive(seed, "buffer draws"), derive(seed, "reservoir")
         reservoir: Indices | None = None

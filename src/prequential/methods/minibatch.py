@@ -15,6 +15,7 @@ from prequential.rng import derive, integers_below
 from prequential.settings import setting, with_setting
 
 MOST_REPLAYS = 1_000_000
+MOST_EARLY_LABELS = 100_000
 
 Replay = Callable[[int, int], Indices]
 """replay(start, stop): the K·(stop − start) examples replayed when the frontier moves from start to stop.
@@ -43,6 +44,8 @@ class MiniBatches(InBatches):
     """Labels predicted at once in the beginning, growing to the batch size."""
     min_steps: int = setting(0, at_least=0)
     """At least this many training steps per block while blocks grow; needs a first block."""
+    early_labels: int = setting(0, at_least=0, at_most=MOST_EARLY_LABELS, later=True)
+    """At least one training step per label until so many are known."""
     calibrate: bool = setting(True, flag="calibration", off="Leave the softmax temperature at 1.")
     """Forward calibration of the softmax temperature."""
 
@@ -108,8 +111,8 @@ class MiniBatches(InBatches):
                 num_extra += self.batch_size
 
     def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
-        """Blocks that have grown to the batch size are all alike, so whole time steps can be jumped over."""
-        begin, num_events, num_waiting, _ = self._while_growing(length)
+        """Blocks that come after the beginning are all alike, so whole time steps can be jumped over."""
+        begin, num_events, num_waiting, _ = self._beginning(length)
         per_step = 1 + self.calibrate + self._factor
         jumped = min((start - num_events) // per_step, (length - begin - 1) // self.batch_size)
         if jumped < 1:
@@ -121,12 +124,12 @@ class MiniBatches(InBatches):
         walk = self._walk(length, seed, before + self.batch_size, waiting, replay)
         return walk, num_events + jumped * per_step
 
-    def _while_growing(self, length: int) -> tuple[int, int, int, int]:
-        """Where blocks have grown to the batch size, or the last one begins; the events before that, what waits to be
-        trained on then, and the extra steps so far. Blocks grow by an eighth of what was seen, so they are few."""
+    def _beginning(self, length: int) -> tuple[int, int, int, int]:
+        """Where blocks have grown to the batch size and extra steps have ended, or the last block begins; the events
+        before that, what waits to be trained on then, and the extra steps so far."""
         num_events = num_waiting = num_extra = begin = 0
         for begin, end in self.time_steps(length):
-            if end - begin == self.batch_size or end == length:
+            if end == length or not self._is_beginning(begin, end):
                 break
             num_batches, num_waiting = divmod(num_waiting + (end - begin) * self._factor, self.batch_size)
             more = self._num_extra_steps(begin, end, length, num_batches)
@@ -136,7 +139,7 @@ class MiniBatches(InBatches):
 
     def most_work(self, length: int) -> Work:
         self.require_fits(length)
-        begin, num_events, num_waiting, num_extra = self._while_growing(length)
+        begin, num_events, num_waiting, num_extra = self._beginning(length)
         num_steps = -(-(length - begin) // self.batch_size)
         num_trains = num_batches(num_waiting + (length - begin) * self._factor, self.batch_size)
         num_events += num_steps * (1 + self.calibrate) + num_trains
@@ -146,6 +149,19 @@ class MiniBatches(InBatches):
     def _factor(self) -> int:
         return self.replays_per_label + 1
 
+    @property
+    def num_early(self) -> int:
+        """How many labels have a training step each; all of them must be there to be drawn."""
+        return self.early_labels
+
+    def _is_beginning(self, begin: int, end: int) -> bool:
+        return end - begin < self.batch_size or end <= self.num_early
+
     def _num_extra_steps(self, begin: int, end: int, length: int, num_batches: int) -> int:
-        growing = end - begin < self.batch_size and end < length
-        return max(0, self.min_steps - num_batches) if growing else 0
+        """They are drawn from all that is known, and leave streams and buffer alone."""
+        if end == length:
+            return 0
+        wanted = self.min_steps if end - begin < self.batch_size else 0
+        if end <= self.num_early:
+            wanted = max(wanted, end - begin)
+        return max(0, wanted - num_batches)
