@@ -38,6 +38,7 @@ class AllInputs(MethodDefaults):
     """
 
     name: ClassVar[str] = "all-inputs"
+    title: ClassVar[str] = "all inputs"
 
     method: Method
     """Who decides what is learned from labels, and when."""
@@ -85,7 +86,7 @@ class AllInputs(MethodDefaults):
             raise PreqError(f"{self.method.name} has no code of labels that inputs could shorten; leave all inputs out")
 
     @property
-    def title(self) -> str:
+    def titles(self) -> str:
         """That of the method, with what it is given."""
         return f"{self.method.title} given all inputs"
 
@@ -168,10 +169,7 @@ def _anywhere(count: int, num_inputs: int, seed: int, number: int) -> Indices:
 
 def for_inputs(method: Method, num_inputs: int) -> Method:
     """A method for data with so many inputs: the number is put in where it is given all of them."""
-    given: Method = method
-    if isinstance(method, AllInputs):
-        given = method.of(num_inputs)  # type: ignore[assignment]  # its title is made of the method's
-    return given
+    return method.of(num_inputs) if isinstance(method, AllInputs) else method
 
 
 def given_all_inputs(method: Any) -> AllInputs | None:
