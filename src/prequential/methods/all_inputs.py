@@ -38,10 +38,12 @@ class AllInputs(MethodDefaults):
     """
 
     name: ClassVar[str] = "all-inputs"
+    title: ClassVar[str] = "given all inputs"
+    """Of an instance: that of its method, with what it is given."""
 
     method: Method
     """Who decides what is learned from labels, and when."""
-    num_inputs: int = setting(0, at_least=0, hint="those of the data")
+    num_inputs: int = setting(0, at_least=0, by_data=True)
     """Inputs that there are. A run puts in those of its data."""
     study_steps: int = setting(0, at_least=0, short="study")
     """Steps of the study, before the first label; 0: none."""
@@ -83,11 +85,7 @@ class AllInputs(MethodDefaults):
             raise PreqError(f"all inputs are given to a method such as ReplayStreams(...), got {self.method!r}")
         if not self.method.prequential:
             raise PreqError(f"{self.method.name} has no code of labels that inputs could shorten; leave all inputs out")
-
-    @property
-    def title(self) -> str:
-        """That of the method, with what it is given."""
-        return f"{self.method.title} given all inputs"
+        object.__setattr__(self, "title", f"{self.method.title} {AllInputs.title}")
 
     @property
     def calibration_rate_factor(self) -> float:
@@ -168,10 +166,7 @@ def _anywhere(count: int, num_inputs: int, seed: int, number: int) -> Indices:
 
 def for_inputs(method: Method, num_inputs: int) -> Method:
     """A method for data with so many inputs: the number is put in where it is given all of them."""
-    given: Method = method
-    if isinstance(method, AllInputs):
-        given = method.of(num_inputs)  # type: ignore[assignment]  # its title is made of the method's
-    return given
+    return method.of(num_inputs) if isinstance(method, AllInputs) else method
 
 
 def given_all_inputs(method: Any) -> AllInputs | None:
