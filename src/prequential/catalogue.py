@@ -5,7 +5,8 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 
 from prequential.learn.recipe import Recipe
-from prequential.methods import METHODS
+from prequential.methods import METHODS, AllInputs
+from prequential.methods.all_inputs import given_all_inputs
 from prequential.settings import described
 
 OF_THE_RUN = ("width", "seed")
@@ -58,6 +59,8 @@ def own_name(name: str, method: object) -> str | None:
         >>> [own_name(name, ("epochs", "batch_size")) for name in ("num_streams", "batch_size", "capacity")]
         ['epochs', 'batch_size', None]
     """
+    if (given := given_all_inputs(method)) is not None:
+        return name if name in described(AllInputs) else own_name(name, given.method)
     if is_dataclass(method):
         told = described(method if isinstance(method, type) else type(method))
         known = {each.name: each.terms.role for each in told.values()}

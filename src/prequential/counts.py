@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from prequential.events import Calibrate, Evaluate, Event, Predict, Study, Train, TrainBeside
+from prequential.events import Calibrate, EndStudy, Evaluate, Event, Predict, Study, Train, TrainBeside
 from prequential.methods.joint import ForExperts
 from prequential.walks import with_reads
 
@@ -18,7 +18,7 @@ class Counts:
     trains: int = 0
     evaluates: int = 0
     others: int = 0
-    """Reinit, ShrinkPerturb and events of a method's own."""
+    """Reinit, ShrinkPerturb, EndStudy and events of a method's own."""
     predicted_examples: int = 0
     uniform_examples: int = 0
     calibrated_examples: int = 0
@@ -30,6 +30,8 @@ class Counts:
     """Trained on beside them, without labels."""
     studies: int = 0
     studied_examples: int = 0
+    measured_examples: int = 0
+    """Of which statistics are taken at the end of a study."""
 
     def __sub__(self, other: "Counts") -> "Counts":
         return Counts(**{f.name: getattr(self, f.name) - getattr(other, f.name) for f in fields(self)})
@@ -62,6 +64,9 @@ def count(events: Iterable[Event]) -> Counts:
             case Study(indices):
                 counts.studies += 1
                 counts.studied_examples += len(indices)
+            case EndStudy(indices):
+                counts.others += 1
+                counts.measured_examples += len(indices)
             case Evaluate():
                 counts.evaluates += 1
             case ForExperts():
@@ -85,3 +90,4 @@ def _count_for_experts(event: ForExperts, counts: Counts) -> None:
             counts.studied_examples += event.indices.size
         case _:
             counts.others += 1
+            counts.measured_examples += event.indices.size if event.kind == "EndStudy" else 0

@@ -46,7 +46,10 @@ STATUSES = frozenset(("finished", "diverged", "pruned", "stopped", "failed", "ru
 RECORD = IDENTITY | {
     "data": {name.removesuffix("?") if name == "heldout?" else name: shape for name, shape in IDENTITY["data"].items()},
     **{"prequential": bool, "status": STATUSES, "heldout": FIGURES, "seconds": Real(0)},
-    **{"flops": (None, {"code": Real(0), "heldout": Real(0)}), "arrays": {"*": {"length": COUNT, "digest": str}}},
+    **{
+        "flops": (None, {"code": Real(0), "heldout": Real(0), "study?": Real(0)}),
+        "arrays": {"*": {"length": COUNT, "digest": str}},
+    },
     **{"conditioned_on?": str, "source?": SOURCE},
     **{"name?": (None, str), "method_title?": (None, str), "left_out?": (None, {"*": COUNT})},
 }

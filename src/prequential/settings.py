@@ -36,6 +36,8 @@ class Terms:
     """Its flag, where that is not the field's name."""
     hint: str = ""
     """What the help says of the default, where that is not the value."""
+    by_data: bool = False
+    """Whether the data says it, so that it has no flag."""
     off: str = ""
     """What its flag does where it is on by default: that one is called no-… and switches it off."""
     short: str = ""

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
+from prequential.cli.all_inputs import AllInputsFlags, all_inputs_flags
 from prequential.cli.parse import PathText, default, flag_group
-from prequential.cli.settings import DEFAULT, ONLINE, Flags, SettingFlags, flags_of, given_settings, setting_flags
+from prequential.cli.settings import DEFAULT, ONLINE, Flags, flags_of, given_settings, setting_flags
 from prequential.errors import PreqError, require_known
 from prequential.learn.recipe import Recipe
 from prequential.libraries import prefix_of
 from prequential.methods import METHODS, Method
-from prequential.methods.joint import Joint
+from prequential.methods.joint import Joint, method_settings
 from prequential.methods.rebuild import find_method
 from prequential.mixers import MIXERS, Mixer
 from prequential.presets import Preset, find_preset
 from prequential.presets.listed import Listed, ListedExpert, changed, listed, read_listed, require_method_settings
-from prequential.settings import setting, settings_of
+from prequential.settings import setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,11 +73,11 @@ class Settled:
 
 
 def _same(one: Method, other: Method) -> bool:
-    return type(one) is type(other) and settings_of(one) == settings_of(other)
+    return type(one) is type(other) and method_settings(one) == method_settings(other)
 
 
 @flag_group("model")
-class ExpertFlags(SettingFlags):
+class ExpertFlags(AllInputsFlags):
     """Several models whose predictions are mixed, label by label, into one code."""
 
     members: int | None = setting(None, hint="1")
@@ -88,7 +89,7 @@ class ExpertFlags(SettingFlags):
     """Have codes that look at labels alone as experts too: uniform, frequencies, what followed the previous label."""
     experts: PathText = None
     """A file (TOML) that lists the experts instead of MODEL, each with settings of its own; see docs/experts.md."""
-    MORE: ClassVar[Mapping[str, tuple[Any, ...]]] = {"model": tuple(MIXERS.values())}
+    MORE: ClassVar[Mapping[str, tuple[Any, ...]]] = {**AllInputsFlags.MORE, "model": tuple(MIXERS.values())}
 
     def settled(self, models: Sequence[str], data: str) -> Settled:
         """What is run: the models that were named, the experts of a file, or those of the preset."""
@@ -153,8 +154,13 @@ class ExpertFlags(SettingFlags):
         with _about(told, found):
             preset = find_preset(told.preset or self.preset, data, told.model)
             usual, name = self._methods_of(told)
-            given = self.given if name == usual else {k: v for k, v in self.given.items() if k in flags_of(name)}
-            method, recipe = replace(self, method=name, given=given).chosen(preset, told.model)
+            if told.all_inputs and not self.all_inputs and self.experts is not None:
+                raise PreqError("it has settings of all_inputs, and the run is not given all inputs; add --all-inputs")
+            flags, meant = self.given_inputs_so_far() if told.all_inputs is False else self, flags_of(name)
+            if name != usual:
+                own_flags = {k: v for k, v in flags.given.items() if k in meant or k in all_inputs_flags()}
+                flags = replace(flags, given=own_flags)
+            method, recipe = replace(flags, method=name).chosen(preset, told.model, told.all_inputs or {})
             own = require_method_settings(name, told.method)
             return changed(method, own, name), changed(recipe, told.recipe, "a recipe")
 
@@ -180,8 +186,9 @@ class ExpertFlags(SettingFlags):
                 raise PreqError("a recipe is about training a network, and this is none; leave it out")
         if not told.method and told.preset is None:
             return method
-        without = {flag: value for flag, value in self.given.items() if flag not in setting_flags(Recipe)}
-        return replace(self, given=without)._learns_by(told, found, data)[0]
+        flags = self.given_inputs_so_far()
+        without = {flag: value for flag, value in flags.given.items() if flag not in setting_flags(Recipe)}
+        return replace(flags, given=without)._learns_by(told, found, data)[0]
 
 
 @contextmanager
@@ -190,7 +197,7 @@ def _about(told: ListedExpert, found: Listed) -> "Iterator[None]":
     try:
         yield
     except PreqError as error:
-        if not (told.preset or told.method or told.recipe):
+        if not (told.preset or told.method or told.recipe or told.all_inputs):
             raise
         raise PreqError(f"expert {found.experts.index(told) + 1} ({told.model}): {error}") from None
 

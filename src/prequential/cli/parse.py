@@ -26,7 +26,7 @@ from prequential.terminal import in_json, tell
 Parsed = TypeVar("Parsed")
 DESCRIPTION = "DESCRIPTION"
 """Where the description goes in a help text: tyro would join its lines."""
-GROUPS = ("", "data", "model", "method", "training", "sweep", "output", "machine")
+GROUPS = ("", "data", "model", "method", "training", "all inputs", "sweep", "output", "machine")
 """The headings of a help text, in order; flags without one come first."""
 GIVEN = "given"
 """The field that holds which of a command's generated flags were given."""
@@ -183,7 +183,11 @@ def _grouped(kind: type, generated: ByGroup) -> type:
         # a default that is missing makes a flag that is required
         flags = [(name, hint, field(default=value)) for name, hint, value in those]
         grouped: Any = make_dataclass("Flags", flags, kw_only=True)
-        made += [(f"group_{group}", Annotated[grouped, tyro.conf.arg(name=group, help="")])] if those else []
+        made += (
+            [(f"group_{group.replace(' ', '_')}", Annotated[grouped, tyro.conf.arg(name=group, help="")])]
+            if those
+            else []
+        )
     return make_dataclass(kind.__name__, made)
 
 

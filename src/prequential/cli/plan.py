@@ -16,8 +16,8 @@ from prequential.cli.source import SourceFlags
 from prequential.cli.streams import is_heard
 from prequential.counts import Counts
 from prequential.errors import PreqError, require_count
-from prequential.events import Calibrate, Event, Predict, Train
-from prequential.methods.joint import ForExperts
+from prequential.events import Calibrate, EndStudy, Event, Indices, Predict, Study, Train, TrainBeside
+from prequential.methods.joint import ForExperts, for_inputs
 from prequential.plan import Plan
 from prequential.presets import find_preset
 from prequential.report.text import duration
@@ -82,7 +82,8 @@ def main_plan(flags: PlanFlags) -> None:
         raise PreqError(f"--num-labels {flags.num_labels} is about data, got none; name it, or give --length")
     data = None if flags.data is None else flags.load(flags.data, flags.length, flags.num_labels)
     length = flags.length if flags.length is not None else 60_000 if data is None else len(data)
-    plan = Plan(settled.plan_method, length, flags.plan_seed, heldout=closing)
+    method = settled.plan_method if data is None else for_inputs(settled.plan_method, data.num_inputs)
+    plan = Plan(method, length, flags.plan_seed, heldout=closing)
     plan.check()
     counts = plan.counts()
     cost = {} if data is None else _cost(flags, plan, data, settled)
@@ -111,6 +112,10 @@ def _print(plan: Plan, counts: Counts, cost: Mapping[str, Any], num_events: int)
         f"  train      {counts.trains:>10,} events {counts.trained_examples:>14,} examples"
         f"  ({counts.trained_examples / plan.length:.1f} per label)",
     )
+    if counts.beside_examples:
+        tell(f"  beside     {'':>17} {counts.beside_examples:>14,} inputs without labels")
+    if counts.studies:
+        tell(f"  study      {counts.studies:>10,} events {counts.studied_examples:>14,} inputs, before the first label")
     if cost and cost["seconds"] is None:
         tell("  cost       cannot be counted: a model is no network")
     elif cost:
@@ -173,9 +178,19 @@ def describe(event: Event) -> str:
         steps = f"{event.num_events} × " if event.num_events > 1 else ""
         told = f"{steps}{event.kind} {event.indices.shape[-1] or ''}".strip()
         return f"Experts    {told} for those of method {event.method + 1}"
-    if not isinstance(event, Calibrate | Train):
+    if not isinstance(event, Calibrate | Train | Study | EndStudy):
         return repr(event)
-    runs = np.split(event.indices, np.flatnonzero(np.diff(event.indices) != 1) + 1)
+    with_labels = isinstance(event, Calibrate | Train)
+    told = f"{type(event).__name__:<10} {len(event.indices)} {'examples' if with_labels else 'inputs'}: "
+    return (
+        told
+        + _positions(event.indices)
+        + (f"; beside {len(event.beside)} inputs: {_positions(event.beside)}" if isinstance(event, TrainBeside) else "")
+    )
+
+
+def _positions(indices: Indices) -> str:
+    """The first few, those that follow each other as a span."""
+    runs = np.split(indices, np.flatnonzero(np.diff(indices) != 1) + 1)
     texts = [f"{run[0]}–{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs if len(run)]
-    shown = ", ".join(texts[:6]) + (", …" if len(texts) > 6 else "")
-    return f"{type(event).__name__:<10} {len(event.indices)} examples: {shown}"
+    return ", ".join(texts[:6]) + (", …" if len(texts) > 6 else "")

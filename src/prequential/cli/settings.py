@@ -74,7 +74,7 @@ def setting_flags(*owners: type) -> Flags:
     """
     found: Flags = defaultdict(dict)
     for owner in owners:
-        for each in described(owner).values():
+        for each in (each for each in described(owner).values() if not each.terms.by_data):
             flag, terms = (each.terms.flag or each.name).replace("-", "_"), each.terms
             text = " ".join(meanings(owner).get(each.name, "").split("\n\n")[0].split())
             for part, (parameter, meaning) in terms.parts.items():

@@ -54,6 +54,11 @@ class SequenceDefaults:
         return len(cast("DataSequence", self))
 
     @property
+    def inputs_contain_targets(self) -> bool:
+        """Whether inputs are made of targets, as those of text are: then no input may be given before its time."""
+        return False
+
+    @property
     def num_left_out(self) -> int:
         """Inputs without labels that were left out because held-out ones equal them."""
         return 0

@@ -7,6 +7,7 @@ from prequential.learn.execution import Execution
 from prequential.learn.recipe import Recipe
 from prequential.libraries import prefix_of
 from prequential.methods import METHODS, Method, Online, ReplayStreams
+from prequential.methods.all_inputs import given_all_inputs
 from prequential.models import ModelFactory, name_of
 
 
@@ -30,6 +31,15 @@ def require_trainable(make_model: str | ModelFactory, method: Method) -> None:
         )
 
 
+def require_network_for_inputs(models: Sequence[str | ModelFactory], method: Method) -> None:
+    """Refuse to give all inputs where nobody makes anything of them."""
+    if given_all_inputs(method) is not None and all(prefix_of(model) is not None for model in models):
+        raise PreqError(
+            f"all inputs are given to networks, and '{name_of(models[0])}' is none; leave them out (no AllInputs, no "
+            "--all-inputs)"
+        )
+
+
 def require_meaningful(
     name: str,
     method: Method,
@@ -44,6 +54,7 @@ def require_meaningful(
     other, how = name_of(name), execution or Execution()
     if stacked:
         raise PreqError(f"a stack trains networks together, and '{other}' is none; run it alone")
+    require_network_for_inputs([name], method)
     if method.name in METHODS and not isinstance(method, Online):
         raise PreqError(
             f"'{other}' learns from the labels as they are revealed, {method.name} trains networks; "

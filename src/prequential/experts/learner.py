@@ -16,6 +16,7 @@ from prequential.experts.code import MixedCode
 from prequential.experts.executing import Executing, Member
 from prequential.experts.prediction import MixedPrediction
 from prequential.files import digest_of
+from prequential.learn.all_inputs import FromAllInputs, studies_first
 from prequential.learn.base import EVALUATION_SIZE, BaseLearner
 from prequential.learn.estimate import Share
 from prequential.learn.inputs import Inputs
@@ -157,6 +158,13 @@ class MixedLearner(Executing):
         """The same as copies: put back by `restore`."""
         return {name: [tensor.clone() for tensor in tensors] for name, tensors in self.tensors().items()}
 
+    def expect(self, names: set[str]) -> None:
+        """Make those of the members that study ready to be restored from tensors of these names."""
+        for number, each in enumerate(self.members):
+            prefix = f"expert {number} "
+            own = {name.removeprefix(prefix) for name in names if name.startswith(prefix)}
+            getattr(each, "expect", lambda own: None)(own)
+
     def restore(self, state: dict[str, list[Tensor]]) -> None:
         for number, each in enumerate(self.members):
             prefix = f"expert {number} "
@@ -176,7 +184,8 @@ class MixedLearner(Executing):
             own = plan if joint is None else Plan(joint.methods[member.follows], plan.length, plan.seed, plan.heldout)
             done = num_events if reached is None else reached[member.follows]
             forwards = len(member.columns) / member.num_networks
-            yield Share(own, member.learner, done, member.num_networks, forwards)
+            studies = not isinstance(member.learner, FromAllInputs) or studies_first(member.learner, self.members)
+            yield Share(own, member.learner, done, member.num_networks, forwards, studies)
 
 
 class MixedInputs(Inputs):

@@ -6,7 +6,7 @@ import math
 import time
 import timeit
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +38,7 @@ class Estimate:
     """FLOPs and seconds of a whole plan."""
 
     flops: dict[str, float] | None
-    """`code`, and apart from it `heldout`; None where torch cannot count."""
+    """`code` (of which `study`, where there is one), and apart from it `heldout`; None where torch cannot count."""
     seconds: float
     train_step_seconds: float
     batch_size: int
@@ -75,7 +75,9 @@ def _estimate(plan: Plan, learner: Learning) -> Estimate:
     span = min(max(shapes.predictions, default=batch_size), len(learner.data))
     predict = _seconds(lambda: learner.predict(0, span), learner.device)
     evaluated = counts.predicted_examples + counts.recomputed_examples + _num_evaluated(learner, counts)
-    seconds = counts.trained_examples / batch_size * train + evaluated / span * predict
+    cost = cost_per_example(learner.model, learner.inputs.clean(np.zeros(2, np.int64))) or ExampleCost(1.0, 3.0)
+    trained = counts.trained_examples + (cost.of_beside(counts) + cost.of_study(counts)) / (cost.train or 1.0)
+    seconds = trained / batch_size * train + evaluated / span * predict
     return Estimate(flops_of(plan, learner), seconds, train, batch_size)
 
 
@@ -103,7 +105,8 @@ def require_flops(expected: Expected, most: float | None) -> None:
 def flops_of(plan: Plan, learner: Learning, num_events: int | None = None) -> dict[str, float] | None:
     """FLOPs of the first events of a plan (default: all): `code`, and apart from it `heldout`.
 
-    What the codelength needs is `code`; a closing stage and the evaluation are `heldout`.
+    What the codelength needs is `code`, wherever it was computed, with a study that `study` tells of, if there is one;
+    a closing stage and the evaluation are `heldout`.
     """
     if hasattr(learner, "shares"):
         return _sum_of(learner.shares(plan, num_events))
@@ -120,6 +123,8 @@ class Share(NamedTuple):
     """Networks that do so."""
     predictions: float = 1
     """Of each network: as many averages of it predict."""
+    studies: bool = True
+    """Whether it does the study of its plan itself."""
 
 
 def _sum_of(shares: Iterable[Share]) -> dict[str, float] | None:
@@ -129,19 +134,23 @@ def _sum_of(shares: Iterable[Share]) -> dict[str, float] | None:
     for copies, flops in found:
         if flops is None:
             return None
-        total = {part: total[part] + copies * flops[part] for part in total}
+        total = {part: total.get(part, 0.0) + copies * flops.get(part, 0.0) for part in {**total, **flops}}
     return total
 
 
 def _flops_of(share: Share) -> dict[str, float] | None:
-    plan, learner, num_events, _, predictions = share
+    plan, learner, num_events, _, predictions, studies = share
     cost = cost_per_example(learner.model, learner.inputs.clean(np.zeros(2, np.int64)))
     if cost is None:
         return None
     cost = cost.seen_by(learner.inputs.recipe, predictions)
     done, code = plan.counts(num_events), plan.without_heldout().counts(num_events)
-    evaluation = cost.forward * _num_evaluated(learner, done)
-    return {"code": cost.of(code), "heldout": cost.of(done - code) + evaluation}
+    evaluation = cost.of_examples(_num_evaluated(learner, done), 0)
+    found = {"code": cost.of(code), "heldout": cost.of(done - code) + evaluation}
+    if not code.studies:
+        return found
+    study = cost.of_study(code) if studies else 0.0
+    return found | {"code": found["code"] + study, "study": study}
 
 
 def _num_evaluated(learner: Learning, counts: Counts) -> int:
@@ -177,19 +186,31 @@ class ExampleCost:
     forward: float
     train: float
     """Forward and backward."""
+    passes: float = field(default=1, repr=False)
+    """Forward, of a prediction."""
 
     def of(self, counts: Counts) -> float:
-        """FLOPs of everything counted: predictions, calibrations without logits at hand, training."""
-        return self.of_examples(counts.predicted_examples + counts.recomputed_examples, counts.trained_examples)
+        """FLOPs of predictions, calibrations without logits at hand, and training; those of a study are apart."""
+        evaluated = counts.predicted_examples + counts.recomputed_examples
+        return self.of_examples(evaluated, counts.trained_examples) + self.of_beside(counts)
+
+    def of_beside(self, counts: Counts) -> float:
+        """FLOPs of inputs beside labelled ones: the average says what a view is, another view is trained on."""
+        return (self.forward + self.train) * counts.beside_examples
+
+    def of_study(self, counts: Counts) -> float:
+        """FLOPs of a study, without its projection: two views of an input are trained on, and the average is shown
+        both; then the statistics."""
+        return 2 * (self.forward + self.train) * counts.studied_examples + self.forward * counts.measured_examples
 
     def of_examples(self, evaluated: int, trained: int) -> float:
-        """FLOPs of so many that are only looked at, and so many that are trained on."""
-        return self.forward * evaluated + self.train * trained
+        """FLOPs of so many that are only predicted, and so many that are trained on."""
+        return self.passes * self.forward * evaluated + self.train * trained
 
     def seen_by(self, recipe: Recipe, predictions: float = 1) -> "ExampleCost":
         """The cost where predictions average over flips and views of an example, and there are so many of them."""
         views = recipe.average_views * (2 if recipe.average_flips else 1)
-        return replace(self, forward=predictions * views * self.forward)
+        return replace(self, passes=predictions * views)
 
 
 def cost_per_example(model: nn.Module, inputs: Tensor) -> ExampleCost | None:

@@ -42,7 +42,7 @@ class AllInputs(MethodDefaults):
 
     method: Method
     """Who decides what is learned from labels, and when."""
-    num_inputs: int = setting(0, at_least=0, hint="those of the data")
+    num_inputs: int = setting(0, at_least=0, by_data=True)
     """Inputs that there are. A run puts in those of its data."""
     study_steps: int = setting(0, at_least=0, short="study")
     """Steps of the study, before the first label; 0: none."""

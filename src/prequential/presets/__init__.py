@@ -13,9 +13,9 @@ from typing import Any
 from prequential.catalogue import own_name
 from prequential.errors import PreqError, require_known
 from prequential.learn.recipe import Recipe
-from prequential.methods import Method, age_law
+from prequential.methods import AllInputs, Method, age_law
 from prequential.methods.rebuild import find_method
-from prequential.presets.listed import Listed, listed
+from prequential.presets.listed import Listed, listed, require_all_inputs
 from prequential.settings import from_plain
 
 
@@ -51,6 +51,8 @@ class Preset:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of methods, by name or role; a method takes those that it has."""
     reached: tuple[Reached, ...] = ()
+    all_inputs: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of `AllInputs`, where a run is given all inputs."""
     listed: Listed | None = None
     """Experts and their mixer, where it names them: then the run needs no model."""
 
@@ -69,6 +71,17 @@ class Preset:
         named = {own_name(key, kind): value for key, value in self.settings.items()}
         method: Method = kind(**{key: value for key, value in named.items() if key is not None} | dict(given))
         return method
+
+    def with_all_inputs(self, method: Method, given: Mapping[str, Any]) -> Method:
+        """The method given all inputs; what the user gave goes before what the preset says.
+
+        Example:
+            >>> from prequential.methods import ReplayStreams
+            >>> Preset(name="", description="").with_all_inputs(ReplayStreams(), {"study_steps": 100}).title
+            'MI/RS given all inputs'
+        """
+        made: Method = from_plain(AllInputs, {**self.all_inputs, **given}, "all inputs", method=method)
+        return made
 
 
 def recipe_from_settings(settings: Mapping[str, Any]) -> Recipe:
@@ -94,6 +107,7 @@ def _presets(told: Mapping[str, Any]) -> tuple[Preset, ...]:
             model=tuple(own.get("model", ["*"])),
             recipe=recipe_from_settings(recipe(own.get("recipe", {}))),
             settings={key: age_law(**value) if isinstance(value, dict) else value for key, value in settings.items()},
+            all_inputs=require_all_inputs(own.get("all_inputs", {})),
             reached=tuple(Reached(**each) for each in own.get("reached", ())),
             listed=listed(own["experts"], own.get("mixer"), own.get("simple_codes", False))
             if "experts" in own

@@ -4,11 +4,12 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from prequential.catalogue import OF_THE_RECIPE, own_name, roles
 from prequential.errors import PreqError, require_count, require_flag, require_known, require_number, whole_seed
 from prequential.files import reading
+from prequential.methods import AllInputs
 from prequential.methods.rebuild import find_method
 from prequential.mixers import MIXERS, Mixer, mixer_from_settings
 from prequential.settings import described, from_plain, settings_of
@@ -36,6 +37,8 @@ class ListedExpert:
     """Settings of its training."""
     method: Mapping[str, Any] = field(default_factory=dict)
     """Settings of its method, by name or role, and `name`, where it is another method."""
+    all_inputs: Mapping[str, Any] | Literal[False] | None = None
+    """Settings of its own where the run is given all inputs; false: it is not given them."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or not self.model:
@@ -59,6 +62,10 @@ class ListedExpert:
                 raise PreqError(f"{part} must be a table of settings, got {getattr(self, part)!r}")
         for name in self.recipe:
             require_known("setting of the recipe", name, OF_THE_RECIPE)
+        if isinstance(self.all_inputs, Mapping):
+            require_all_inputs(self.all_inputs)
+        elif self.all_inputs not in (None, False):
+            raise PreqError(f"all_inputs must be a table of settings, or false, got {self.all_inputs!r}")
         if "name" in self.method:
             require_method_settings(str(self.method["name"]), self.method)
 
@@ -89,6 +96,19 @@ def require_method_settings(name: str, settings: Mapping[str, Any]) -> dict[str,
             assert own is not None
             made[own] = value
     return made
+
+
+def require_all_inputs(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings of `AllInputs`; what it does not have is refused, and what the run or the data say.
+
+    Example:
+        >>> require_all_inputs({"study_seed": 1})
+        {'study_seed': 1}
+    """
+    known = [each.name for each in described(AllInputs).values() if each.name != "method" and not each.terms.by_data]
+    for name in settings:
+        require_known("setting of all_inputs", name, known)
+    return settings
 
 
 def changed(settings: Any, values: Mapping[str, Any], who: str) -> Any:

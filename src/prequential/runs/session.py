@@ -14,7 +14,12 @@ from prequential.data.scale import scale_of
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, whole_seed
 from prequential.estimators import learner_kind
-from prequential.estimators.fitting import default_method, require_meaningful, require_trainable
+from prequential.estimators.fitting import (
+    default_method,
+    require_meaningful,
+    require_network_for_inputs,
+    require_trainable,
+)
 from prequential.events import Train
 from prequential.experts.build import build
 from prequential.experts.learner import MixedLearner
@@ -26,7 +31,7 @@ from prequential.learn.learning import Learning
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
-from prequential.methods.all_inputs import for_inputs
+from prequential.methods.all_inputs import for_inputs, given_all_inputs
 from prequential.methods.joint import ForExperts
 from prequential.plan import Plan
 from prequential.runs.beginning import facts_of
@@ -35,6 +40,7 @@ from prequential.runs.record import OVER
 from prequential.runs.recorder import Recorder
 from prequential.stack.engines import Engines
 from prequential.stack.learner import StackedLearner
+from prequential.targets import Classes
 
 LearnerFactory = Callable[..., Learning]
 """Makes a learner: called as the class `Learner` is, by its own arguments."""
@@ -119,6 +125,7 @@ def make_session(
         for expert in make_model.each:
             _require_fitting(data, expert.known.method, [expert.known.recipe])
         method = make_model.method
+        require_network_for_inputs([expert.model for expert in make_model.each], make_model.each[0].known.method)
     elif learner is None:
         require_trainable(make_model, method)
         if (learner := learner_kind(make_model)) is not None:
@@ -154,6 +161,8 @@ def _require_fitting(data: DataSequence, method: Method, recipes: Sequence[Recip
             raise PreqError(f"{wanted}, got the class {part.__name__}; make an instance")
         if not all(callable(getattr(part, name, None)) for name in members.split()):
             raise PreqError(f"{wanted}, got {type(part).__name__}")
+    if given_all_inputs(method) is not None:
+        _require_inputs_apart(data)
     for recipe in recipes:
         if not isinstance(recipe, Recipe):
             raise PreqError(f"the recipe must be a Recipe(...), got {type(recipe).__name__}")
@@ -162,3 +171,14 @@ def _require_fitting(data: DataSequence, method: Method, recipes: Sequence[Recip
         capabilities(data).target.require(data.heldout.labels(np.arange(len(data.heldout))).numpy())
     if not method.prequential and data.heldout is None:
         raise PreqError(f"{method.name} measures only held-out data, and there is none; give heldout=(inputs, labels)")
+
+
+def _require_inputs_apart(data: DataSequence) -> None:
+    """Refuse to give all inputs where they would tell targets, or where targets are no classes."""
+    optional = capabilities(data)
+    if not isinstance(optional.target, Classes):
+        raise PreqError(
+            f"all inputs are given to codes of classes, and '{data.name}' has {optional.target}; leave them out"
+        )
+    if optional.inputs_contain_targets:
+        raise PreqError(f"the inputs of '{data.name}' contain its targets, so that all of them may not be given")

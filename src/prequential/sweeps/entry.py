@@ -12,6 +12,8 @@ from prequential.libraries import prefix_of
 from prequential.lock import DirectoryLock
 from prequential.measure.choosing import SWEEP_FILE
 from prequential.methods import Method, ReplayStreams
+from prequential.methods.all_inputs import given_all_inputs
+from prequential.methods.joint import method_settings
 from prequential.runs.record import require_writable
 from prequential.runs.signals import StopRequest
 from prequential.scaling import INTENSITY
@@ -128,7 +130,7 @@ def sweep(
     facts = {
         **_model_facts(make_model),
         "data": _data_facts(data),
-        "method": settings_of(base.method),
+        "method": method_settings(base.method),
         "recipe": settings_of(base.recipe),
         "width": float(width),
         "space": {name: plain_value(value) for name, value in chosen.items()},
@@ -190,6 +192,8 @@ def _require_fitting(
     if stack is None:
         return
     require_count("stack", stack)
+    if given_all_inputs(method) is not None:
+        raise PreqError("networks that are given all inputs are not stacked; leave out either stack or all inputs")
     if sampler in LEARNING:
         raise PreqError(f"a stack draws its trials before any has run, and {sampler} learns from them; leave one out")
     if prune is not None:
@@ -207,7 +211,8 @@ def _model_facts(make_model: "AnyModel") -> dict[str, Any]:
     experts = [
         {name: getattr(each, name) for name in ("width", "seed")}
         | {"model": _model_name(each.model), "averages": list(each.averages)}
-        | {name: None if (own := getattr(each, name)) is None else settings_of(own) for name in ("method", "recipe")}
+        | {"method": None if each.method is None else method_settings(each.method)}
+        | {"recipe": None if each.recipe is None else settings_of(each.recipe)}
         for each in make_model.each
     ]
     mixed = {"mixer": settings_of(make_model.mixer), "simple_codes": make_model.simple_codes}

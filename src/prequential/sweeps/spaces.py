@@ -11,7 +11,8 @@ from typing import Any
 from prequential.catalogue import OF_THE_RECIPE, OF_THE_RUN, own_name
 from prequential.errors import PreqError, unknown_name
 from prequential.learn.recipe import Recipe
-from prequential.methods import METHODS, Method
+from prequential.methods import METHODS, AllInputs, Method
+from prequential.methods.all_inputs import given_all_inputs
 from prequential.presets import find_preset
 from prequential.settings import described
 from prequential.sweeps.sampling import Between, Choice, LogUniform, Space, draw_settings, drawn
@@ -117,9 +118,19 @@ def resolve(settings: Mapping[str, Any], base: Resolved) -> Resolved:
     recipe = {name: value for name, value in settings.items() if name in OF_THE_RECIPE}
     others = {name: value for name, value in settings.items() if name not in (*OF_THE_RECIPE, *OF_THE_RUN)}
     own = {str(own_name(name, base.method)): value for name, value in others.items()}
-    method = replace(base.method, **own)  # type: ignore[type-var]  # a method with settings is a dataclass
+    method = _changed(base.method, own)
     width, seed = float(settings.get("width", base.width)), int(settings.get("seed", base.seed))
     return Resolved(method, replace(base.recipe, **recipe), width, seed)
+
+
+def _changed(method: Any, own: Mapping[str, Any]) -> Method:
+    """The method with these settings, which of one that is given all inputs may be those of what it wraps."""
+    if (given := given_all_inputs(method)) is not None:
+        outer = {name: value for name, value in own.items() if name in described(AllInputs)}
+        inner = {name: value for name, value in own.items() if name not in outer}
+        own = outer | {"method": _changed(given.method, inner)}
+    made: Method = replace(method, **own)
+    return made
 
 
 def require_draws(space: Space, seed: int, num_trials: int, base: Resolved) -> None:

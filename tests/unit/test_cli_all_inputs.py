@@ -1,0 +1,141 @@
+"""Runs that are given all inputs, on the command line: flags and their mistakes, presets, files of experts, plans."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import prequential as pq
+from prequential.cli import main
+from prequential.cli.experts import ExpertFlags
+from prequential.cli.settings import parse_settings
+from prequential.data.optional import SequenceDefaults
+from prequential.errors import PreqError
+from prequential.methods.all_inputs import given_all_inputs
+from prequential.presets.listed import listed
+from prequential.sweeps.spaces import Resolved, require_space, resolve
+
+from ..conftest import blobs
+
+Captured = pytest.CaptureFixture[str]
+FEW = ["--num-labels", "64", "--all-inputs", "--streams", "1", "--study-batch-size", "16", "--threads", "1"]
+
+
+def told(capsys: Captured, *arguments: str) -> dict[str, Any]:
+    """What a command prints as JSON."""
+    capsys.readouterr()
+    assert main([*arguments, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def settled(*arguments: str, models: tuple[str, ...] = ("lenet",)) -> Any:
+    return parse_settings(ExpertFlags, "run", list(arguments)).settled(models, "mnist")
+
+
+def test_the_flags_are_those_of_the_settings() -> None:
+    given = "--all-inputs --study-steps 7 --study-seed 2 --beside 5 --threshold 0.8 --threshold-kind relative"
+    method = settled(*given.split(), "--streams", "3", "--weak-views", "shift:2", "flip").method
+    wanted = pq.AllInputs(method=pq.ReplayStreams(num_streams=3), study_steps=7, study_seed=2, beside=5, threshold=0.8)
+    assert (method.method, method.study_steps, method.beside) == (wanted.method, 7, 5)
+    assert (method.threshold_kind, method.weak_views) == ("relative", ("shift:2", "flip"))
+
+
+def test_a_plan_shows_what_is_studied_and_what_stands_beside(capsys: Captured) -> None:
+    plan = "plan", "--all-inputs", "--study-steps", "2", "--length", "100", "--streams", "1"
+    assert main([*plan]) == 0
+    out = capsys.readouterr().out
+    for words in ("Study      100 inputs", "EndStudy   100 inputs", "; beside 96 inputs", "600 inputs without labels"):
+        assert words in out
+    found = told(capsys, *plan)
+    assert (found["studies"], found["studied_examples"], found["beside_examples"]) == (2, 200, 600)
+    found = told(capsys, "plan", "mnist", "lenet", *FEW, "--study-steps", "2", "--study-batch-size", "8")
+    assert found["studied_examples"] == 16
+    assert found["flops"] > told(capsys, "plan", "mnist", "lenet", *FEW)["flops"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--beside", "3"], "--beside is about inputs without labels.*add --all-inputs"),
+        (["--study-steps", "3"], "--study-steps is about inputs without labels"),
+        (["--all-inputs", "--method", "erm"], "erm has no code of labels that inputs could shorten"),
+        (["--all-inputs", "--threshold", "2"], "threshold must be a number"),
+        (["--all-inputs", "--threshold-kind", "loose"], "unknown kind of threshold 'loose'"),
+        (["--all-inputs", "--study-views", "swirl"], "swirl"),
+    ],
+)
+def test_mistakes_are_told_in_words(arguments: list[str], words: str) -> None:
+    with pytest.raises(PreqError, match=words):
+        settled(*arguments)
+
+
+def test_a_classifier_that_is_no_network_is_refused_alone_and_is_an_expert_beside_networks() -> None:
+    forest = "sklearn:linear_model.LogisticRegression"
+    with pytest.raises(PreqError, match=r"--all-inputs is about networks, and 'sklearn:.*' is none"):
+        settled("--all-inputs", models=(forest,))
+    method = pq.AllInputs(method=pq.ReplayStreams(num_streams=1, batch_size=8), beside=1)
+    for model in (forest, pq.Experts([forest, forest])):
+        with pytest.raises(PreqError, match="all inputs are given to networks, and 'sklearn:"):
+            pq.run(model, blobs(32), method, seed=0)
+    both = settled("--all-inputs", models=("mlp1", forest))
+    assert given_all_inputs(both.plan_method)
+    record = pq.run(pq.Experts(["mlp1", forest]), blobs(32), method, seed=0, width=0.1)
+    assert record.status == "finished"
+    assert record.conditioned_on == "all inputs"
+
+
+def test_inputs_that_contain_targets_are_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SequenceDefaults, "inputs_contain_targets", True)
+    method = pq.AllInputs(method=pq.ReplayStreams(num_streams=1, batch_size=8))
+    with pytest.raises(PreqError, match="contain its targets"):
+        pq.run("mlp1", blobs(32), method, seed=0)
+
+
+def test_experts_of_a_file_have_studies_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "experts.toml"
+    file.write_text(
+        "[[expert]]\nmodel = 'lenet'\n[[expert]]\nmodel = 'lenet'\nall_inputs = { study_seed = 1 }\n"
+        "[[expert]]\nmodel = 'mlp1'\nall_inputs = false\n"
+    )
+    found = settled("--experts", str(file), "--all-inputs", "--study-steps", "4", models=())
+    given = [given_all_inputs(method) for _, method, _ in found.models]
+    assert [each and (each.study_seed, each.study_steps) for each in given] == [(0, 4), (1, 4), None]
+    with pytest.raises(PreqError, match=r"expert 2 .lenet.: it has settings of all_inputs.*add --all-inputs"):
+        settled("--experts", str(file), models=())
+    with pytest.raises(PreqError, match=r"unknown setting of all_inputs 'study_sed'.*study_seed"):
+        listed([{"model": "lenet", "all_inputs": {"study_sed": 1}}])
+    with pytest.raises(PreqError, match="unknown setting of all_inputs 'num_inputs'"):
+        listed([{"model": "lenet", "all_inputs": {"num_inputs": 1}}])
+    with pytest.raises(PreqError, match="all_inputs must be a table of settings, or false, got 3"):
+        listed([{"model": "lenet", "all_inputs": 3}])
+
+
+def test_a_preset_says_what_holds_with_all_inputs() -> None:
+    preset = pq.Preset(name="", description="", all_inputs={"study_steps": 9, "weak_views": ["flip"]})
+    method = given_all_inputs(preset.with_all_inputs(pq.ReplayStreams(), {"study_steps": 3}))
+    assert method is not None
+    assert (method.study_steps, method.weak_views) == (3, ("flip",))
+
+
+def test_a_space_changes_what_is_wrapped_and_what_wraps_it() -> None:
+    base = Resolved(pq.AllInputs(method=pq.ReplayStreams()), pq.Recipe(), 1.0, 0)
+    space = {"num_streams": pq.Choice((2, 3)), "beside": pq.Choice((1, 2))}
+    require_space(space, base.method)
+    found = given_all_inputs(resolve({"passes": 3, "beside": 2}, base).method)
+    assert found is not None
+    assert (found.beside, found.method) == (2, pq.ReplayStreams(num_streams=3))
+
+
+def test_a_sweep_is_given_all_inputs(tmp_path: Path, capsys: Captured) -> None:
+    space = tmp_path / "space.py"
+    space.write_text("import prequential as pq\nspace = {'learning_rate': pq.LogUniform(1e-3, 1e-2)}\n")
+    sweep = "sweep", "mnist", "mlp1", *FEW, "--beside", "1", "--width", "0.1", "--space", f"{space}:space"
+    found = told(capsys, *sweep, "--trials", "2", "--out", str(tmp_path / "sweep"))
+    assert found["finished"] == 2
+    with pytest.raises(PreqError, match="not stacked"):
+        pq.sweep(
+            "mlp1", blobs(32), pq.AllInputs(method=pq.ReplayStreams()), space={"learning_rate": pq.LogUniform(1e-3, 1)},
+            seed=0, out=tmp_path / "stack", stack=2,
+        )  # fmt: skip
