@@ -128,7 +128,7 @@ def test_a_restored_learner_says_what_the_first_one_says(model: str, stop: int, 
 )
 def test_encoded_here_and_decoded_in_another_process(model: Any, names: list[str], tmp_path: Path) -> None:
     data, out = points(150), tmp_path / "labels.npy"
-    small = {"width": 0.02, "threads": 1} if isinstance(model, pq.Experts) else {}
+    small: dict[str, Any] = {"width": 0.02, "threads": 1} if isinstance(model, pq.Experts) else {}
     content = pq.encode(model, data, seed=2, **small)
     record = pq.run(model, data, seed=2, **small)
     (tmp_path / "labels.preq").write_bytes(content)
