@@ -211,7 +211,7 @@ def _deepened(text: str, chance: random.Random) -> str:
     return text.replace(f'"{DEEP}"', "[" * depth + "]" * depth)
 
 
-def edited_json(content: bytes, chance: random.Random, seal: Callable[[Any], bytes], inner: str = "") -> bytes:
+def _edited_json(content: bytes, chance: random.Random, seal: Callable[[Any], bytes], inner: str = "") -> bytes:
     whole = json.loads(content)
     changed = edited(whole[inner] if inner else whole, chance)
     try:
@@ -249,7 +249,7 @@ def record_case(folder: Path, chance: random.Random, flops: str) -> Case:
     content = file.read_bytes()
     if file.suffix == ".json" and chance.random() < 0.8:
         seal, name = (resealed_record, "record") if file.name == "record.json" else (_without_checksum, "")
-        content = edited_json(content, chance, seal, name)
+        content = _edited_json(content, chance, seal, name)
         return Case(file, content, command, is_edited=True)
     return Case(file, damaged(content, chance), command, is_edited=False)
 
@@ -260,7 +260,7 @@ def prepared_case(folder: Path, chance: random.Random, flops: str) -> Case:
     command = ["run", f"prepared:{folder / 'prepared'}", "mlp1", *FLAGS]
     content = file.read_bytes()
     if file.suffix == ".json" and chance.random() < 0.8:
-        return Case(file, edited_json(content, chance, _sealed_loosely, "content"), command, is_edited=True)
+        return Case(file, _edited_json(content, chance, _sealed_loosely, "content"), command, is_edited=True)
     return Case(file, damaged(content, chance), command, is_edited=False)
 
 
@@ -274,7 +274,7 @@ def sweep_case(folder: Path, chance: random.Random, flops: str) -> Case:
     command = chance.choice([["sweep", "show", where, "--json"], ["sweep", "show", where], ["watch", where, "--once"]])
     file = folder / "sweep/sweep.json"
     if chance.random() < 0.8:
-        return Case(file, edited_json(file.read_bytes(), chance, _without_checksum), command, is_edited=True)
+        return Case(file, _edited_json(file.read_bytes(), chance, _without_checksum), command, is_edited=True)
     return Case(file, damaged(file.read_bytes(), chance), command, is_edited=False)
 
 
@@ -301,12 +301,12 @@ def checkpoint_of(kind: str, words: list[str], folder: Path, chance: random.Rand
     size = 8 + struct.unpack("<Q", content[:8])[0]
     header = json.loads(content[8:size])
     if chance.random() < 0.7:
-        header["__metadata__"]["prequential"] = edited_json(
+        header["__metadata__"]["prequential"] = _edited_json(
             header["__metadata__"]["prequential"].encode(), chance, _plain
         ).decode()
         text = json.dumps(header).encode()
     else:
-        text = edited_json(json.dumps(header).encode(), chance, _plain)
+        text = _edited_json(json.dumps(header).encode(), chance, _plain)
     content = struct.pack("<Q", len(text)) + text + content[size:]
     if chance.random() < 0.1:
         content = content[: size - 40] + damaged(content[size - 40 :], chance)
@@ -362,7 +362,7 @@ def preq_case(folder: Path, chance: random.Random, flops: str, name: str = "labe
     if chance.random() < 0.15:
         broken = Container(container.header, damaged(container.payload, chance))
         return Case(file, broken.to_bytes(), command, is_edited=True)
-    header = edited_json(json.dumps(container.header).encode(), chance, _plain)
+    header = _edited_json(json.dumps(container.header).encode(), chance, _plain)
     digests = [bytes.fromhex(digest_of(part)) for part in (header, container.payload)]
     prefix = struct.pack("<4sB3xIQ16s16s", b"PREQ", 2, len(header), len(container.payload), *digests)
     return Case(file, prefix + header + container.payload, command, is_edited=True)

@@ -80,7 +80,7 @@ def _record_case(folder: Path, chance: random.Random, flops: str) -> files.Case:
     if file.suffix == ".npy" and chance.random() < 0.5:
         return files.Case(file, _edited_array(file, chance), command, is_edited=True)
     if file.suffix == ".json" and chance.random() < 0.8:
-        content = files.edited_json(content, chance, files.resealed_record, "record")
+        content = files._edited_json(content, chance, files.resealed_record, "record")
         return files.Case(file, content, command, is_edited=True)
     return files.Case(file, files.damaged(content, chance), command, is_edited=False)
 
@@ -91,13 +91,15 @@ def _edited_array(file: Path, chance: random.Random) -> bytes:
     match chance.randrange(4):
         case 0:
             values = values.copy()
-            values.reshape(-1)[chance.randrange(values.size)] = chance.choice([-1, 0, 2, 10**6])
+            values.reshape(-1)[chance.randrange(values.size)] = np.array(chance.choice([-1, 0, 2, 10**6])).astype(
+                values.dtype
+            )
         case 1:
             values = values.astype(chance.choice(["<f4", "<f8", "<i8", "|b1", "<c16", "|S3"]))
         case 2:
             values = chance.choice([values[:-1], values[:0], values[..., None], values.reshape(-1), values.T])
         case _:
-            values = values.astype(float) * chance.choice([float("nan"), float("inf"), -1.0, 1e300])
+            values = np.full(values.shape, chance.choice([float("nan"), float("inf"), -1.0, 1e300]))
     np.save(buffer, values)
     return buffer.getvalue()
 
