@@ -175,6 +175,17 @@ def test_plain_steps_and_steps_beside_are_programs_of_their_own() -> None:
     assert set(learner._programs) == {(TrainProgram, 24), (BesideProgram, (8, 16)), (BesideProgram, (12, 12))}
 
 
+def test_programs_and_eager_steps_of_a_study_take_turns() -> None:
+    data, shapes = blobs(64), Shapes(batches={}, predictions={}, studied={12: 9})
+    eager = made(data, GIVEN, tiny, kind=FromAllInputs)
+    graphed = made(data, GIVEN, tiny, kind=GraphFromAllInputs, shapes=shapes)
+    for learner in (eager, graphed):
+        for number, size in enumerate((12, 7, 12, 12)):
+            learner.study_steps(np.arange(size)[None], number)
+    assert set(graphed._programs) == {(StudyProgram, 12)}
+    assert_alike(eager, graphed)
+
+
 @pytest.mark.parametrize("studied", range(0, 7, 2))
 def test_who_resumes_within_a_study_ends_with_the_same_bits(mnist: ArraySequence, studied: int) -> None:
     data = mnist.take(40)

@@ -51,7 +51,7 @@ def test_recorded_steps_are_the_eager_ones_in_double_precision(
     data, views = mnist.take(40), ("affine", "jitter:0.4")
     method = given_inputs(study_views=views, strong_views=views, weak_views=("flip",), threshold_kind=kind)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore")  # those of compilers; that nothing fell back is asked below
         eager = made(data, method, kind=FromAllInputs, device="cuda")
         graphed = made(data, method, kind=GraphFromAllInputs, device="cuda", compiled=compiled)
         for learner in (eager, graphed):
