@@ -4,7 +4,8 @@ import gc
 import warnings
 import weakref
 from functools import partial
-from typing import Any
+from itertools import islice
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -174,6 +175,17 @@ def test_plain_steps_and_steps_beside_are_programs_of_their_own() -> None:
     assert set(learner._programs) == {(TrainProgram, 24), (BesideProgram, (8, 16)), (BesideProgram, (12, 12))}
 
 
+def test_programs_and_eager_steps_of_a_study_take_turns() -> None:
+    data, shapes = blobs(64), Shapes(batches={}, predictions={}, studied={12: 9})
+    eager = made(data, GIVEN, tiny, kind=FromAllInputs)
+    graphed = made(data, GIVEN, tiny, kind=GraphFromAllInputs, shapes=shapes)
+    for learner in (eager, graphed):
+        for number, size in enumerate((12, 7, 12, 12)):
+            learner.study_steps(np.arange(size)[None], number)
+    assert set(graphed._programs) == {(StudyProgram, 12)}
+    assert_alike(eager, graphed)
+
+
 @pytest.mark.parametrize("studied", range(0, 7, 2))
 def test_who_resumes_within_a_study_ends_with_the_same_bits(mnist: ArraySequence, studied: int) -> None:
     data = mnist.take(40)
@@ -303,3 +315,37 @@ def test_a_long_study_hides_nothing_of_what_comes_after(monkeypatch: pytest.Monk
     shapes = Shapes.of(Plan(method, 100))
     assert shapes.studied == {50: 10**6}
     assert list(shapes.beside) == [(8, 16)]
+
+
+class Noted(Slow):
+    """A sequence that notes what it is told of, and what is read."""
+
+    told: ClassVar[list[Any]] = []
+    done: ClassVar[list[Any]] = []
+
+    def read_ahead(self, reads: Any) -> None:
+        self.told.extend((positions.tolist(), key) for positions, key in reads)
+
+    def inputs(self, positions: Any) -> torch.Tensor:
+        self.done.append((positions.tolist(), None))
+        return super().inputs(positions)
+
+    def training_inputs(self, positions: Any, key: int) -> torch.Tensor:
+        self.done.append((positions.tolist(), key))
+        return super().inputs(positions)
+
+
+@pytest.mark.parametrize("engine", ["eager", "graph"])
+def test_whoever_reads_ahead_is_told_what_a_study_reads(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prequential.learn.inputs.MEASURED_AT_ONCE", 20)
+    monkeypatch.setattr(Noted, "told", [])
+    monkeypatch.setattr(Noted, "done", [])
+    plain = blobs(50)
+    data = Noted(plain.stored_inputs, plain.stored_labels, 3, plain.order)
+    pq.run(tiny, data, given_inputs(study_steps=8), seed=0, execution=pq.Execution(engine=engine))
+    assert [len(positions) for positions, _ in Noted.told[:11]] == [12] * 8 + [17, 17, 16]
+    read = iter(Noted.done)
+    assert all(each in read for each in Noted.told), "in that order"
+    taken = FromAllInputs(tiny, data, pq.Recipe(), given=given_inputs(), seed=0)
+    taken.take_study(taken.studied)
+    assert not list(taken.inputs.reads(islice(Plan(given_inputs(num_inputs=50), 50).events(), 7), 0))

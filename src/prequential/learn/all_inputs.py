@@ -16,6 +16,7 @@ from prequential.errors import PreqError
 from prequential.events import Indices
 from prequential.files import digest_of
 from prequential.learn.beside import Beside
+from prequential.learn.inputs import measured_together
 from prequential.learn.last_layer import last_layer_of, require_flat_features, with_last_layer
 from prequential.learn.learner import Learner
 from prequential.learn.optimizers import InGroups, make_optimizer
@@ -27,7 +28,6 @@ from prequential.methods.all_inputs import AllInputs
 from prequential.models import name_of
 from prequential.targets import Classes
 
-MEASURED_AT_ONCE = 500
 STUDIED, STUDY, BESIDE = "studied", "study", "beside"
 """What its tensors are called besides those of every learner."""
 
@@ -74,6 +74,7 @@ class FromAllInputs(Learner):
             views = parse(given.study_views or recipe.augment)
             with seeded(given.study_seed, "study", -1, self.device):
                 self._study = Study(self.model, given, views)
+            self.inputs.study_seed = given.study_seed
             self.studied = [torch.zeros_like(tensor, dtype=_halved(tensor)) for tensor in self.raw_tensors.all]
             _ = self.study_key  # while the weights are those it begins with
         if given.body_rate != 1:
@@ -132,9 +133,8 @@ class FromAllInputs(Learner):
         """Take statistics at these positions, round the weights, and begin to learn from them."""
         if self._study is None:
             return
-        parts = np.array_split(indices, -(-len(indices) // MEASURED_AT_ONCE))
         with self.computing():
-            measure_statistics(self.model, [partial(self.inputs.clean, part) for part in parts])
+            measure_statistics(self.model, [partial(self.inputs.clean, p) for p in measured_together(indices)])
         if not all(bool(tensor.isfinite().all()) for tensor in self.raw_tensors.averaged):
             raise PreqError("the study has diverged; try a smaller --study-learning-rate")
         self.take_study([tensor.to(_halved(tensor)) for tensor in self.raw_tensors.all])
@@ -144,7 +144,7 @@ class FromAllInputs(Learner):
         """Begin with what a study gave; whatever was studied here is left."""
         for kept, tensor in zip(self.studied, studied, strict=True):
             kept.copy_(tensor)
-        self._study = None
+        self._study = self.inputs.study_seed = None
         self.reinit(-1)
 
     @property
@@ -220,7 +220,7 @@ class FromAllInputs(Learner):
     def expect(self, names: set[str]) -> None:
         """Make ready to be restored from tensors of these names."""
         if STUDY not in names:
-            self._study = None
+            self._study = self.inputs.study_seed = None
 
 
 def _halved(tensor: Tensor) -> torch.dtype:

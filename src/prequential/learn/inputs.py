@@ -18,7 +18,7 @@ from prequential.data.augment import draws_for, parse
 from prequential.data.augment_geometry import flipped
 from prequential.data.optional import Read, capabilities
 from prequential.data.sequence import DataSequence, to_network_input
-from prequential.events import Event, Indices, Train
+from prequential.events import EndStudy, Event, Indices, Study, Train
 from prequential.learn.probe import type_taken
 from prequential.learn.recipe import Recipe
 from prequential.rng import derive, uniforms
@@ -27,6 +27,8 @@ from prequential.walks import with_reads
 SHARE = 0.4
 """Of the free memory of a GPU, what resident data may take."""
 COPIED_AT_ONCE = 1 << 26
+MEASURED_AT_ONCE = 500
+"""Inputs of which statistics are taken together at the end of a study."""
 IN_FLIGHT = 4
 """Batches that wait on the device for their turn."""
 
@@ -44,6 +46,8 @@ class Inputs:
         self._view_draws = self._draws_of_views()
         self._whole_as: torch.dtype | None = None
         self._is_suited = False
+        self.study_seed: int | None = None
+        """Of the study that reads here, while there is one."""
 
     def suit(self, model: nn.Module) -> None:
         """Find out once whether the model takes inputs of whole numbers as they are, or as floats."""
@@ -109,8 +113,17 @@ class Inputs:
     def reads(self, events: Iterable[Event], first: int) -> Iterator[Read]:
         """What a learner reads for these events, the first of which has number `first`; not what own events read."""
         for number, event, read in with_reads(events, first):
-            if len(read):
+            if isinstance(event, Study | EndStudy):
+                yield from self._studied(event, number)
+            elif len(read):
                 yield read, self.crop_key(number) if isinstance(event, Train) else None
+
+    def _studied(self, event: Study | EndStudy, number: int) -> Iterator[Read]:
+        """What a study reads for an event of that number, which is that of its step: plans begin with it."""
+        if self.study_seed is not None and isinstance(event, Study):
+            yield event.indices, self.study_crop_key(self.study_seed, number)
+        elif self.study_seed is not None:
+            yield from ((part, None) for part in measured_together(event.indices))
 
     def crop_key(self, event: int) -> int:
         """What decides the sequence's own view of the inputs of a training step."""
@@ -120,6 +133,11 @@ class Inputs:
     def study_crop_key(study_seed: int, step: int) -> int:
         """The same for a step of a study."""
         return derive(study_seed, "study crop", step)
+
+
+def measured_together(positions: Indices) -> list[Indices]:
+    """Positions in parts, as the statistics at the end of a study are taken."""
+    return np.array_split(positions, -(-len(positions) // MEASURED_AT_ONCE))
 
 
 def _channels_last(inputs: Tensor) -> Tensor:

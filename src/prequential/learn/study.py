@@ -139,8 +139,8 @@ def contrast(found: Tensor, keys: Tensor, temperature: float) -> Tensor:
         >>> round(float(contrast(same, same, 1.0)), 4) == round(math.log(1 + math.exp(-1)), 4)
         True
     """
-    similar = found @ keys.T / temperature
-    return (similar.logsumexp(1) - similar.diagonal()).mean()
+    among = (found @ keys.T / temperature).logsumexp(1)
+    return (among - (found * keys).sum(1) / temperature).mean()
 
 
 def _layers(num_inputs: int, hidden: int, num_outputs: int) -> nn.Sequential:
