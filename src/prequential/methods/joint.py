@@ -186,6 +186,18 @@ def for_inputs(method: Method, num_inputs: int) -> Method:
     return one_for_inputs(method, num_inputs)
 
 
+def num_study_steps(method: Method) -> int:
+    """Steps of studies in its plan, of a joint one those of all.
+
+    Example:
+        >>> from prequential.methods import ReplayStreams
+        >>> num_study_steps(AllInputs(method=ReplayStreams(), study_steps=5)), num_study_steps(ReplayStreams())
+        (5, 0)
+    """
+    methods = method.methods if isinstance(method, Joint) else (method,)
+    return sum(each.study_steps for each in methods if isinstance(each, AllInputs))
+
+
 def number_of(method: Method, methods: Sequence[Method]) -> int:
     """Which of the methods it is, by its settings; the first that is."""
     told = type(method), method_settings(method)

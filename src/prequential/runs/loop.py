@@ -21,9 +21,11 @@ from prequential.events import (
 )
 from prequential.experts.learner import MixedLearner
 from prequential.learn.learning import Learning, given_inputs
+from prequential.methods.joint import ForExperts
 from prequential.plan import Plan
 from prequential.runs.recorder import Recorder
 from prequential.runs.signals import StopRequest
+from prequential.runs.studies import Studies
 from prequential.walks import blocks
 
 
@@ -34,10 +36,11 @@ def execute(
     recorder: Recorder,
     pause: Callable[[], object] = lambda: None,
     stop: StopRequest | None = None,
+    studies: Studies | None = None,
 ) -> None:
     """Walk through the plan, from the event the recorder has reached, up to its end, to where no member goes on (at a
     label without a finite codelength), or to a request to stop. A few times a second, between events, `pause` is
-    called."""
+    called; `studies` hears of each study that has come to its end."""
     recorder.start_clock()
     upcoming = learner.inputs.reads(plan.events(recorder.num_events), recorder.num_events)
     capabilities(learner.data).read_ahead(upcoming)
@@ -79,7 +82,11 @@ def execute(
         num_trained = (
             len(batches) * len(event.indices) if isinstance(event, Train) else getattr(event, "num_trained", 0)
         )
-        recorder.advance(number + max(len(batches), 1), num_trained)
+        kind = event.kind if isinstance(event, ForExperts) else type(event).__name__
+        num_studied = len(batches) or getattr(event, "num_events", 0) if kind == "Study" else 0
+        recorder.advance(number + max(len(batches), 1), num_trained, num_studied)
+        if kind == "EndStudy":
+            (studies or Studies()).ended(learner, recorder)
         if recorder.pause_is_due():
             pause()
         if not recorder.going or (stop is not None and stop.requested):
