@@ -40,7 +40,8 @@ IDENTITY: dict[str, Any] = {
     **{"length": SOME, "num_classes": range(1 << 32), "target?": (None, dict), "scale?": SCALE},
     "environment": {"device?": str, "threads?": THREADS, "engine?": str, "precision?": str, "*": SCALAR},
 }
-STUDY = {"digest": str, "steps": COUNT, "seconds": Real(0), "from": frozenset(("this run", "file"))}
+CODED_STUDY = {"digest": str, "steps": COUNT, "from": frozenset(("this run", "file"))}
+STUDY = CODED_STUDY | {"seconds": Real(0)}
 STUDIES = STUDY | {"each?": [STUDY]}
 """What a record or bitstream says of what was studied before the first label."""
 FIGURES = (None, {"loss": Real(), "error_rate": Real(), "*": Real()})
@@ -94,7 +95,7 @@ BITSTREAM = IDENTITY | {
     **{"num_classes": range(2, (1 << 16) + 1), "num_events": SOME, "codelength_nats": Real(), "checks": [str]},
     **{"plan": str, "fingerprint": str, "labels": str, "device": str},
     "environment": IDENTITY["environment"] | {"threads": THREADS},
-    "study?": {name: shape for name, shape in STUDIES.items() if name != "seconds"},
+    "study?": CODED_STUDY | {"each?": [CODED_STUDY]},
 }
 """The header of a bitstream."""
 ROWS = range(1, (1 << 26) + 1)
