@@ -10,6 +10,7 @@ from prequential.events import (
     Calibrate,
     EndStudy,
     Evaluate,
+    Event,
     OwnEvent,
     Predict,
     Reinit,
@@ -79,13 +80,8 @@ def execute(
                 event.execute(learner, labels.of(used) if len(used) else None, number)
             case _:
                 raise unknown_event(event, f"event {number}")
-        num_trained = (
-            len(batches) * len(event.indices) if isinstance(event, Train) else getattr(event, "num_trained", 0)
-        )
-        kind = event.kind if isinstance(event, ForExperts) else type(event).__name__
-        num_studied = len(batches) or getattr(event, "num_events", 0) if kind == "Study" else 0
-        recorder.advance(number + max(len(batches), 1), num_trained, num_studied)
-        if kind == "EndStudy":
+        recorder.advance(number + max(len(batches), 1), *_counted(event, len(batches)))
+        if _kind(event) == "EndStudy":
             (studies or Studies()).ended(learner, recorder)
         if recorder.pause_is_due():
             pause()
@@ -93,3 +89,14 @@ def execute(
             recorder.finish("stopped")
             return
     recorder.finish("finished")
+
+
+def _kind(event: Event) -> str:
+    return event.kind if isinstance(event, ForExperts) else type(event).__name__
+
+
+def _counted(event: Event, num_steps: int) -> tuple[int, int]:
+    """Labelled examples that were trained on, and steps of a study, where so many steps came together."""
+    if _kind(event) == "Study":
+        return 0, num_steps or getattr(event, "num_events", 0)
+    return (num_steps * len(event.indices) if isinstance(event, Train) else getattr(event, "num_trained", 0)), 0

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import Array, ArrayFile, ArrayMemory
-from prequential.methods.joint import num_study_steps
+from prequential.methods.several import num_study_steps
 from prequential.mixers.kept import EXPERT_ARRAYS, EXPERT_NATS, WEIGHTS, kept_after
 from prequential.plan import Plan
 from prequential.runs.progress import Progress

@@ -21,8 +21,9 @@ class OfStudy:
     a "file"; of several studies also of `each`."""
 
     def summary_of_study(self) -> dict[str, Any]:
-        """What `--json` says of it: what the code is given, and what was studied."""
-        told = {"conditioned_on": getattr(self, "conditioned_on", INPUTS_SO_FAR)}
+        """What `--json` says of it: what the code is given beyond inputs up to the label, and what was studied."""
+        given = getattr(self, "conditioned_on", INPUTS_SO_FAR)
+        told = {} if given == INPUTS_SO_FAR else {"conditioned_on": given}
         if self.study is None:
             return told
         return told | {"study": self.study | {"flops": (getattr(self, "flops", None) or {}).get("study")}}
