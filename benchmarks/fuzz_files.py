@@ -383,9 +383,9 @@ def weights_case(folder: Path, chance: random.Random, flops: str) -> Case:
         return Case(file, damaged(content, chance), command, is_edited=False)
     if file.suffix == ".json":
         seal = partial(_sealed_loosely, name="weights")
-        return Case(file, edited_json(content, chance, seal, "weights"), command, is_edited=True)
+        return Case(file, _edited_json(content, chance, seal, "weights"), command, is_edited=True)
     size = 8 + struct.unpack("<Q", content[:8])[0]
-    text = edited_json(content[8:size], chance, _plain)
+    text = _edited_json(content[8:size], chance, _plain)
     content = struct.pack("<Q", len(text)) + text + content[size:]
     if chance.random() < 0.5:
         return Case(file, content, command, is_edited=True)
@@ -400,7 +400,7 @@ def features_case(folder: Path, chance: random.Random, flops: str) -> Case:
     command, content = probe_command(folder, f"run:{folder / 'kept'}"), file.read_bytes()
     if file.suffix == ".json" and chance.random() < 0.8:
         seal = partial(_sealed_loosely, name="features")
-        return Case(file, edited_json(content, chance, seal, "features"), command, is_edited=True)
+        return Case(file, _edited_json(content, chance, seal, "features"), command, is_edited=True)
     return Case(file, damaged(content, chance), command, is_edited=False)
 
 

@@ -1,7 +1,7 @@
 """What the README says of runs on a CPU, once more: `PREQ_DATA=DIR python experiments/cpu.py`
 
-Every command between "On two shared cores" and "What else was measured" in the README is run, with seeds 0, 1 and 2
-where it says `--seed S`, and what it prints stands beside it. With words, only commands that have all of them are run.
+Every command of the README's results that ran on two cores is run, with seeds 0, 1 and 2 where it says `--seed S`, and
+what it prints stands beside it. With words, only commands that have all of them are run.
 """
 
 import json
@@ -18,8 +18,10 @@ SEEDS = "0", "1", "2"
 
 
 def commands(text: str) -> list[str]:
-    """Those of the part about runs on a CPU, each once, in order."""
-    part = text.partition("On two shared cores")[2].partition("What else was measured")[0]
+    """Those about runs on a CPU, each once, in order: rows of the table of results, and what is said below it."""
+    results, _, below = text.partition("## Results")[2].partition("The electricity stream is")
+    rows = "\n".join(line for line in results.splitlines() if "| two cores |" in line)
+    part = rows + below.partition("What else was measured")[0]
     return list(dict.fromkeys(re.findall(r"`((?:preq run|python experiments/) ?[^`]*)`", part)))
 
 

@@ -40,6 +40,10 @@ IDENTITY: dict[str, Any] = {
     **{"length": SOME, "num_classes": range(1 << 32), "target?": (None, dict), "scale?": SCALE},
     "environment": {"device?": str, "threads?": THREADS, "engine?": str, "precision?": str, "*": SCALAR},
 }
+CODED_STUDY = {"digest": str, "steps": COUNT, "from": frozenset(("this run", "file"))}
+STUDY = CODED_STUDY | {"seconds": Real(0)}
+STUDIES = STUDY | {"each?": [STUDY]}
+"""What a record or bitstream says of what was studied before the first label."""
 FIGURES = (None, {"loss": Real(), "error_rate": Real(), "*": Real()})
 STATUSES = frozenset(("finished", "diverged", "pruned", "stopped", "failed", "running"))
 
@@ -52,6 +56,7 @@ RECORD = IDENTITY | {
     },
     **{"conditioned_on?": str, "source?": SOURCE},
     **{"name?": (None, str), "method_title?": (None, str), "left_out?": (None, {"*": COUNT})},
+    "study?": (None, STUDIES),
 }
 """`record.json` of a run."""
 PROGRESS = {
@@ -62,7 +67,10 @@ PROGRESS = {
 COUNTERS = dict.fromkeys(("num_events", "position", "num_predictions", "trained_examples"), COUNT)
 CHECKPOINT = {
     **{"members": [str], "facts": [IDENTITY], "evaluate": (None, bool), "threads": THREADS},
-    "counters": {"seconds": Real(0), "members": [COUNTERS | {"heldout": FIGURES, "diverged": bool}]},
+    "counters": {
+        **{"seconds": Real(0), "members": [COUNTERS | {"heldout": FIGURES, "diverged": bool}]},
+        **{"studied_steps?": COUNT, "studies?": [STUDY | {"key": str}]},
+    },
     "contents": [{"*": [(COUNT, str)]}],
 }
 """What a checkpoint says beside its tensors."""
@@ -77,11 +85,17 @@ KEPT_WEIGHTS = {
 """`weights.json` beside the record of a run that kept its weights."""
 FEATURES = {"num_features": SOME, "digest": str}
 """What is kept beside the features of a layer."""
+STUDY_FILE = {
+    **{"format": COUNT, "key": str, "digest": str, "parts": [str], "steps": COUNT, "seconds": Real(0)},
+    **{"settings": {"*": SETTING}, "model": str, "inputs": str, "environment": {"*": SCALAR}},
+}
+"""`study.json` of what was learned from inputs alone."""
 BITSTREAM = IDENTITY | {
     **{"data": DATA, "model": MODEL | {"num_parameters": range(1 << 34)}},
     **{"num_classes": range(2, (1 << 16) + 1), "num_events": SOME, "codelength_nats": Real(), "checks": [str]},
     **{"plan": str, "fingerprint": str, "labels": str, "device": str},
     "environment": IDENTITY["environment"] | {"threads": THREADS},
+    "study?": CODED_STUDY | {"each?": [CODED_STUDY]},
 }
 """The header of a bitstream."""
 ROWS = range(1, (1 << 26) + 1)

@@ -139,3 +139,9 @@ def test_a_sweep_is_given_all_inputs(tmp_path: Path, capsys: Captured) -> None:
             "mlp1", blobs(32), pq.AllInputs(method=pq.ReplayStreams()), space={"learning_rate": pq.LogUniform(1e-3, 1)},
             seed=0, out=tmp_path / "stack", stack=2,
         )  # fmt: skip
+
+
+def test_several_averages_are_not_given_all_inputs() -> None:
+    method = pq.AllInputs(method=pq.ReplayStreams(num_streams=1, batch_size=8), beside=1)
+    with pytest.raises(PreqError, match="several averages of one network are not given all inputs"):
+        pq.run(pq.Experts([pq.Expert("mlp1", averages=(0.1, 0.01))]), blobs(32), method, seed=0, width=0.1)

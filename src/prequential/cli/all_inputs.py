@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from prequential.cli.parse import flag_group
+from prequential.cli.parse import PathText, flag_group
 from prequential.cli.settings import Flags, SettingFlags, given_settings, setting_flags
 from prequential.errors import PreqError
 from prequential.learn.recipe import Recipe
 from prequential.libraries import prefix_of
 from prequential.methods import AllInputs, Method
 from prequential.presets import Preset
+from prequential.settings import setting
 
 GROUP = "all inputs"
 
@@ -64,3 +65,20 @@ class AllInputsFlags(SettingFlags):
         if prefix_of(model) is not None:
             raise PreqError(f"--all-inputs is about networks, and '{model}' is none; leave it out")
         return preset.with_all_inputs(method, self.of_all_inputs | dict(own or {})), recipe
+
+
+@flag_group(GROUP)
+class StudyFlags:
+    """Where what was studied is kept."""
+
+    study_dir: PathText = setting(None, hint="the package's cache, where a run with --out keeps it")
+    """Where what was studied is kept, to be used again by runs with the same inputs and settings on such a machine."""
+
+
+@flag_group(GROUP)
+class TrustFlags:
+    """Whether a study is believed that somebody else has done."""
+
+    trust_study: PathText = None
+    """Use what was studied from this directory (--study-dir) instead of studying again. It must have the digest that is
+    told; a file of its size can hold every label, so what is printed says that the study was not recomputed."""

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import tyro
 
+from prequential.cli.all_inputs import TrustFlags
 from prequential.cli.job import JobFlags
 from prequential.cli.parse import UNSET, JsonFlag, PathText, flag_group
 from prequential.cli.source import AgainFlags, reload
 from prequential.errors import PreqError, require_number
 from prequential.files import reading, write_atomically, writing
 from prequential.report.text import duration
+from prequential.runs.studied import FILE, NOT_RECOMPUTED
 from prequential.scaling import in_words
 from prequential.settings import setting
 from prequential.terminal import tell
@@ -70,7 +72,7 @@ class DecodedFlags(AgainFlags):
 
 
 @flag_group()
-class Decode(DecodedFlags, OwnFlags):
+class Decode(DecodedFlags, OwnFlags, TrustFlags):
     """Get labels back from a bitstream and the inputs: the model learns them as it decodes."""
 
     bitstream: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="BITSTREAM")]
@@ -120,7 +122,7 @@ def main_decode(flags: Decode) -> None:
     tell(f"{len(data):,} labels in {len(content):,} bytes; {described(expected, seconds)}")
     sys.stdout.flush()
     with ProgressBar(method_from_settings(header["method"], flags.method), len(data), plan_seed=0) as bar:
-        labels = decode(content, data, model, **own, listeners=[bar])
+        labels = decode(content, data, model, **own, listeners=[bar], trust_study=flags.trust_study)
     if flags.original_order:
         if data.source_rows is None:
             raise PreqError(f"'{data.name}' is stored in sequence order and knows no other; leave --original-order out")
@@ -128,7 +130,8 @@ def main_decode(flags: Decode) -> None:
     buffer = io.BytesIO()
     np.save(buffer, labels, allow_pickle=False)
     write_atomically(output, buffer.getvalue())
-    tell(f"{len(labels):,} labels, verified: {output}")
+    trusted = f" ({NOT_RECOMPUTED})" if flags.trust_study is not None and "study" in header else ""
+    tell(f"{len(labels):,} labels, verified{trusted}: {output}")
 
 
 def described(expected: "Expected", seconds: float | None) -> str:
@@ -173,6 +176,7 @@ def sizes_of(content: bytes, output: Path | None) -> dict[str, object]:
 
     container = Container.from_bytes(content)
     nats, bits = container.header["codelength_nats"], 8 * len(container.payload)
+    study = {"study": container.header["study"]} if "study" in container.header else {}
     return {
         "codelength_nats": nats,
         "codelength_bits": nats / np.log(2),
@@ -180,6 +184,7 @@ def sizes_of(content: bytes, output: Path | None) -> dict[str, object]:
         "header_bits": 8 * len(content) - bits,
         "scale": container.header.get("scale"),
         "file": None if output is None else str(output),
+        **study,
     }
 
 
@@ -189,8 +194,13 @@ def print_sizes(sizes: dict[str, object]) -> None:
         tell(in_words(scale))
     tell(f"codelength  {sizes['codelength_bits']:>12,.0f} bits  ({sizes['codelength_nats']:,.1f} nats)")
     tell(f"bitstream   {sizes['payload_bits']:>12,} bits  (+ {sizes['header_bits']:,} bits of header)")
+    if isinstance(study := sizes.get("study"), dict):
+        told = f"{study['steps']:,} steps before the first label, digest {study['digest']}"
+        tell(f"study       {told}{', from a file' if study['from'] == FILE else ''}")
     if "labels_identical" in sizes:
         tell(f"record      {sizes['record_nats']:>12,.1f} nats; decoded without labels, every label identical")
+    if sizes.get("study_recomputed") is False:
+        tell(NOT_RECOMPUTED)
     if sizes["file"]:
         tell(f"file: {sizes['file']}")
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from prequential.cli.all_inputs import StudyFlags
 from prequential.cli.experts import ExpertFlags, Models, Settled
 from prequential.cli.parse import flag_group
 from prequential.cli.source import SourceFlags
@@ -79,7 +80,7 @@ class MachineFlags:
 
 
 @flag_group()
-class JobFlags(CodedFlags, ModelFlags, ExpertFlags, MachineFlags):
+class JobFlags(CodedFlags, ModelFlags, ExpertFlags, StudyFlags, MachineFlags):
     """Data, model, and everything that decides a run."""
 
     @cached_property
@@ -90,7 +91,9 @@ class JobFlags(CodedFlags, ModelFlags, ExpertFlags, MachineFlags):
     def job(self) -> dict[str, Any]:
         """What `run` and `encode` take besides data, checked as far as that needs no data."""
         settled = self.chosen_settings
-        same = {name: getattr(self, name) for name in ("seed", "plan_seed", "device", "execution")}
+        if self.study_dir is not None and not self.all_inputs:
+            raise PreqError("--study-dir is about what is studied of all inputs; add --all-inputs, or leave it out")
+        same = {name: getattr(self, name) for name in ("seed", "plan_seed", "device", "execution", "study_dir")}
         width, num_threads = 1.0 if self.width is None else self.width, self.num_threads
         told = {"make_model": settled.make_model(), "method": settled.method, "recipe": settled.recipe}
         return same | told | {"width": width, "threads": num_threads}

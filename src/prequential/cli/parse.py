@@ -138,10 +138,8 @@ class JsonFlag:
 
 
 def parse(kind: type[Parsed], command: str, arguments: list[str], generated: ByGroup | None = None) -> Parsed:
-    """The arguments as an instance of a class of flags; a mistake is one line, not a box.
-
-    Of `generated` flags, which come by heading, the field `given` of the class gets those that were given.
-    """
+    """The arguments as an instance of a class of flags; a mistake is one line, not a box. Of `generated` flags, which
+    come by heading, the field `given` of the class gets those that were given."""
     mistake, grouped, program = io.StringIO(), _grouped(kind, generated or {}), f"preq {command}"
     shown = io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding or "utf-8", "replace")  # drawn in letters that it has
     try:
@@ -183,11 +181,8 @@ def _grouped(kind: type, generated: ByGroup) -> type:
         # a default that is missing makes a flag that is required
         flags = [(name, hint, field(default=value)) for name, hint, value in those]
         grouped: Any = make_dataclass("Flags", flags, kw_only=True)
-        made += (
-            [(f"group_{group.replace(' ', '_')}", Annotated[grouped, tyro.conf.arg(name=group, help="")])]
-            if those
-            else []
-        )
+        place = f"group_{group}".replace(" ", "_")
+        made += [(place, Annotated[grouped, tyro.conf.arg(name=group, help="")])] if those else []
     return make_dataclass(kind.__name__, made)
 
 

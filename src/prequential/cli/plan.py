@@ -17,7 +17,8 @@ from prequential.cli.streams import is_heard
 from prequential.counts import Counts
 from prequential.errors import PreqError, require_count
 from prequential.events import Calibrate, EndStudy, Event, Indices, Predict, Study, Train, TrainBeside
-from prequential.methods.joint import ForExperts, for_inputs
+from prequential.methods.joint import ForExperts
+from prequential.methods.several import for_inputs
 from prequential.plan import Plan
 from prequential.presets import find_preset
 from prequential.report.text import duration

@@ -12,6 +12,8 @@ from rich.table import Column as TableColumn
 from rich.table import Table
 from rich.text import Text
 
+from prequential.conditioning import INPUTS_SO_FAR
+from prequential.counts import Counts
 from prequential.methods import Method
 from prequential.mixers.kept import expert_names
 from prequential.plan import Plan
@@ -21,6 +23,8 @@ from prequential.report.table import Column, print_table, say
 from prequential.report.text import counted, number
 from prequential.runs.progress import Progress as RunProgress
 from prequential.runs.record import Record
+from prequential.runs.studied import FILE
+from prequential.runs.studied import in_words as study_in_words
 from prequential.scaling import in_words
 from prequential.terminal import printable, tell
 
@@ -68,7 +72,9 @@ class ProgressBar(LiveLine):
 
     def __init__(self, method: Method, length: int, plan_seed: int, tell: Callable[[str], None] | None = None) -> None:
         super().__init__(*columns_for(Console(stderr=True).width, length))
-        whole = None if self.disable else Plan(method, length, plan_seed, heldout=True).counts().trained_examples
+        counts = Counts() if self.disable else Plan(method, length, plan_seed, heldout=True).counts()
+        self._per_study = counts.studied_examples / max(counts.studies, 1)
+        whole = None if self.disable else counts.trained_examples + counts.studied_examples
         self._tell = tell
         self._run = self.add_task("run", total=whole, position="", nats="–", rate="–", errors="–")
 
@@ -81,13 +87,18 @@ class ProgressBar(LiveLine):
             self._tell(_unlabelled(facts["data"]["unlabelled"]))
         if self._tell is not None and expert_names(facts["model"]):
             self._tell(beginning(facts["model"]))
+        if self._tell is not None and (facts.get("study") or {}).get("from") == FILE:
+            self._tell(f"studied before: {study_in_words(facts['study'])}")
 
     def __call__(self, progress: RunProgress) -> None:
         told: dict[str, Any] = {"position": f"{progress.position:,}/{progress.length:,}"}
+        if not progress.position and progress.studied_steps < progress.study_steps:
+            told["position"] = f"studying {progress.studied_steps:,}/{progress.study_steps:,} steps"
         if progress.position:
             told |= {"nats": f"{progress.nats:,.0f}", "rate": f"{progress.nats / progress.position:.4f}"}
             told["errors"] = f"{progress.errors:,}"
-        self.update(self._run, completed=progress.trained_examples, **told)
+        completed = progress.trained_examples + progress.studied_steps * self._per_study
+        self.update(self._run, completed=completed, **told)
 
 
 def _unlabelled(told: Mapping[str, int]) -> str:
@@ -152,6 +163,7 @@ def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
     their_bits = their.nats / math.log(2) / their.length if their.nats else None
     return [
         *([("classes", listed(names), "")] if (names := record.class_names) else []),
+        *([("given", record.conditioned_on, INPUTS_SO_FAR)] if record.conditioned_on != INPUTS_SO_FAR else []),
         ("labels", f"{len(record.nats) if record.prequential else record.length:,}", f"{their.length:,}"),
         ("codelength, nats", number(record.codelength, ",.0f"), number(their.nats, ",.0f")),
         ("bits per label", number(record.bits_per_label, ".4f"), number(their_bits, ".4f")),
@@ -159,7 +171,9 @@ def _rows(record: Record, row: Published | None) -> list[tuple[str, str, str]]:
         ("held-out loss, nats", number(loss, ".4f"), number(their.heldout_loss, ".2f")),
         ("held-out error", number(error, ".2%"), number(their.heldout_error, ".1%")),
         ("FLOPs", number(flops.get("code"), ".2g"), number(their.flops, ".2g")),
+        *([("of it studying", number(flops.get("study"), ".2g"), "–")] if record.study else []),
         ("seconds", number(record.seconds, ",.1f"), "–"),
+        *([("study", study_in_words(record.study), "–")] if record.study else []),
         ("device", _device(record), "–"),
     ]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import tyro
 
+from prequential.cli.all_inputs import TrustFlags
 from prequential.cli.code import MaxFlops, OwnFlags, own_model, print_sizes, require_most, sizes_of
 from prequential.cli.parse import JsonFlag, flag_group
 from prequential.cli.source import AgainFlags, named_again, reload, source_arguments
@@ -30,7 +31,7 @@ MOST_EXAMPLES = 100_000
 
 
 @flag_group()
-class Verify(AgainFlags, OwnFlags, JsonFlag):
+class Verify(AgainFlags, OwnFlags, TrustFlags, JsonFlag):
     """Prove a run: encode it again, decode it in a fresh process that has no labels, and compare."""
 
     run: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="RUN")]
@@ -51,6 +52,7 @@ def main_verify(flags: Verify) -> None:
     from prequential.models import is_package_model, name_of
     from prequential.runs.codec import encode_and_score
     from prequential.runs.session import make_session
+    from prequential.runs.studies import Studies
     from prequential.runs.terms import experts_again, most_flops_of
 
     names = [expert["model"] for expert in record.model.get("experts", ())] or [record.model["name"]]
@@ -69,7 +71,9 @@ def main_verify(flags: Verify) -> None:
         require_flops(most_flops_of(model, data, method, seeds["plan_seed"], recipe, width), flags.max_flops)
     shared = seeds["plan_seed"], width, made["device"], _as_recorded(record)
     session = make_session(model, data, method, [recipe], [seeds["seed"]], *shared, evaluate=False)
-    content, nats = encode_and_score(session, made["threads"])
+    trusted = None if flags.trust_study is None or record.study is None else Path(flags.trust_study)
+    studies = Studies(trusted=trusted, expected=record.study)
+    content, nats = encode_and_score(session, made["threads"], studies=studies)
     different = np.flatnonzero(~np.isclose(nats, record.nats, rtol=1e-9, atol=1e-12))
     if len(different):
         raise PreqError(
@@ -82,6 +86,8 @@ def main_verify(flags: Verify) -> None:
     if not np.array_equal(labels, record.labels):
         raise PreqError(f"the labels decoded are not those of {flags.run}")
     sizes = sizes_of(content, None) | {"record_nats": record.codelength, "labels_identical": True}
+    if record.study is not None:
+        sizes |= {"study_recomputed": trusted is None}
     flags.result(lambda: sizes, partial(print_sizes, sizes))
 
 
@@ -153,7 +159,8 @@ def _decode_elsewhere(folder: Path, content: bytes, data: "LoadedSequence", flag
     else:
         np.save(inputs, data.inputs(np.arange(data.num_inputs)).numpy(), allow_pickle=False)
         command += ["--inputs", str(inputs)]
-    for flag, own in (*(("--model", model) for model in flags.model), ("--method", flags.method)):
+    trust = "--trust-study", flags.trust_study
+    for flag, own in (*(("--model", model) for model in flags.model), ("--method", flags.method), trust):
         command += [flag, own] if own else []
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:

@@ -18,6 +18,7 @@ from prequential.experts.settings import Expert, Experts
 from prequential.learn.execution import Execution
 from prequential.learn.recipe import SHARED
 from prequential.methods import Online
+from prequential.methods.all_inputs import given_all_inputs
 from prequential.methods.joint import Joint, number_of
 from prequential.plan import Plan
 from prequential.stack.engines import Engines
@@ -80,6 +81,8 @@ def _members(
             made.append(Member(kind(str(expert.model), data, seed=seed), own, follows))
             continue
         require_trainable(expert.model, method)
+        if expert.averages and given_all_inputs(method) is not None:
+            raise PreqError("several averages of one network are not given all inputs; leave out one of the two")
         if expert.averages:
             settings = engines.settings | {"seed": seed, "width": width, "averages": expert.averages}
             made.append(Member(AveragedLearner(expert.model, data, recipe, **settings), own, follows))

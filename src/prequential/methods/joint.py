@@ -24,7 +24,6 @@ from prequential.events import (
     TrainBeside,
 )
 from prequential.methods.all_inputs import AllInputs
-from prequential.methods.all_inputs import for_inputs as one_for_inputs
 from prequential.methods.method import Method, MethodDefaults, Work
 from prequential.settings import settings_of
 from prequential.walks import blocks
@@ -177,13 +176,6 @@ def method_settings(method: Method) -> dict[str, Any]:
     if isinstance(method, AllInputs):
         return settings_of(method) | {"method": method_settings(method.method)}
     return settings_of(method)
-
-
-def for_inputs(method: Method, num_inputs: int) -> Method:
-    """A method for data with so many inputs, of a joint one each."""
-    if isinstance(method, Joint):
-        return Joint.of([one_for_inputs(each, num_inputs) for each in method.methods])
-    return one_for_inputs(method, num_inputs)
 
 
 def number_of(method: Method, methods: Sequence[Method]) -> int:

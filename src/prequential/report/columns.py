@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from prequential.conditioning import INPUTS_SO_FAR
 from prequential.measure.simple import SIMPLE_CODES
 from prequential.report.entries import Compared, Entry
 from prequential.report.table import Column, columns_that_say
@@ -51,6 +52,8 @@ COLUMNS: list[Column[Any]] = [
     Column("seeds", "num_seeds", lambda row: len(row.runs) or None, "{:,}".format,
            "runs that differ in nothing but their seed; figures are their means"),
     Column("", "runs", lambda row: ", ".join(row.runs)),
+    Column("given", "conditioned_on", lambda row: row.first.conditioned_on if isinstance(row, Compared) else None, str,
+           "what a prediction may look at besides earlier labels", is_left=True),
     Column("nats", "codelength_nats", _has("nats"), number,
            "codelength: the sum of −ln p over all labels, mean of the seeds"),
     Column("±", "standard_error_nats", _has("standard_error"), number, "standard error of that mean"),
@@ -89,6 +92,7 @@ def columns_of(comparison: "Comparison") -> list[Column[Any]]:
     """The columns to show: without those that say nothing, and without seeds where there is one each."""
     rows: list[Compared] = [*comparison.entries, *comparison.uncoded]
     hidden = {"num_seeds"} if all(len(row.runs) == 1 for row in rows) else set()
+    hidden |= {"conditioned_on"} if all(row.first.conditioned_on == INPUTS_SO_FAR for row in rows) else set()
     hidden |= set(BESIDE_OTHERS) if len(comparison.entries) == 1 else set()
     return columns_that_say([column for column in COLUMNS if column.head and column.key not in hidden], rows)
 

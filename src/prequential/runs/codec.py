@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from prequential.runs.loop import execute
 from prequential.runs.progress import Listener
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import LearnerFactory, Session, make_session
+from prequential.runs.studies import Studies, told_of_studies
 from prequential.runs.terms import execution_of, read_terms, same_bits
 
 GIVEN = ("name", "input_shape", "inputs", "training_view", "unlabelled")
@@ -45,6 +47,7 @@ def encode(
     threads: int | str | None = None,
     listeners: Iterable[Listener] = (),
     learner: LearnerFactory | None = None,
+    study_dir: str | Path | None = None,
 ) -> bytes:
     """The labels as a bitstream of about the codelength, from which `decode` gets them back.
 
@@ -59,11 +62,14 @@ def encode(
     """
     shared = plan_seed, width, device, same_bits(execution or Execution())
     session = make_session(make_model, data, method, [recipe], [seed], *shared, evaluate=False, learner=learner)
-    return encode_and_score(session, threads, listeners)[0]
+    return encode_and_score(session, threads, listeners, Studies.of_run(study_dir, has_out=False))[0]
 
 
 def encode_and_score(
-    session: Session, threads: int | str | None, listeners: Iterable[Listener] = ()
+    session: Session,
+    threads: int | str | None,
+    listeners: Iterable[Listener] = (),
+    studies: Studies | None = None,
 ) -> tuple[bytes, NDArray[np.float64]]:
     """The bitstream of a session without held-out data, and the nats of each label."""
     require_threads(threads)
@@ -76,7 +82,7 @@ def encode_and_score(
     labels = Encoder(data, session.learner.device)
     with session.at_work(session.learner, threads):
         header = _header(session)
-        recorder = _walk(session, labels, listeners)
+        recorder = _walk(session, labels, listeners, studies or Studies())
     (measured,) = recorder.members
     if measured.status == "diverged":
         raise PreqError(
@@ -89,6 +95,7 @@ def encode_and_score(
         "codelength_nats": measured.total_nats,
         "labels": digest_of(arrays["labels"].astype("<u2").tobytes()),
         "checks": block_checks(arrays["labels"]),
+        **_without_seconds(told_of_studies(recorder)),
     }
     return Container(header, labels.coder.payload()).to_bytes(), arrays["nats"]
 
@@ -107,11 +114,21 @@ def _header(session: Session) -> dict[str, Any]:
     }
 
 
-def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener]) -> Recorder:
+def _without_seconds(told: Any) -> Any:
+    """What is told of studies, without what differs from time to time."""
+    if isinstance(told, list):
+        return [_without_seconds(each) for each in told]
+    if not isinstance(told, dict):
+        return told
+    return {name: _without_seconds(value) for name, value in told.items() if name != "seconds"}
+
+
+def _walk(session: Session, labels: Encoder | Decoder, listeners: Iterable[Listener], studies: Studies) -> Recorder:
     target, num_experts = capabilities(session.learner.data).target, len(expert_names(session.facts[0].model))
     recorder, heard = Recorder(session.plan, target, num_experts=num_experts), [list(listeners)]
     with closing(recorder):
-        execute(session.plan, session.learner, labels, recorder, lambda: recorder.report((), heard))
+        studies.begin(session.learner, recorder)
+        execute(session.plan, session.learner, labels, recorder, lambda: recorder.report((), heard), studies=studies)
         recorder.report((), heard)
     return recorder
 
@@ -126,6 +143,7 @@ def decode(
     listeners: Iterable[Listener] = (),
     learner: LearnerFactory | None = None,
     max_flops: float | None = None,
+    trust_study: str | Path | None = None,
 ) -> NDArray[np.int64]:
     """The labels of a bitstream, in sequence order.
 
@@ -137,6 +155,8 @@ def decode(
         device: where to decode, if not on the encoder's device.
         learner: the encoder's own learner, where it had one.
         max_flops: a bitstream that takes more to decode is refused before anything is built.
+        trust_study: a directory with what the encoder studied (`study_dir`), to be used in place of studying again. It
+            must fit the digest in the bitstream. A file of that size can hold every label: trust only your own.
 
     Raises:
         PreqError: if the file is damaged, the inputs or the model are not the encoder's, or the
@@ -149,9 +169,10 @@ def decode(
     session = make_session(*made, *shared, evaluate=False, learner=learner)
     _require_same(header, session)
     labels = Decoder(told.data, session.learner.device, container.payload, header["checks"])
+    studies = Studies(trusted=None if trust_study is None else Path(trust_study), expected=header.get("study"))
     try:
         with session.at_work(session.learner, header["environment"]["threads"]):
-            _walk(session, labels, listeners)
+            _walk(session, labels, listeners, studies)
             decoded = labels.labels()
         if digest_of(decoded.astype("<u2").tobytes()) != header["labels"]:
             raise PreqError("the decoded labels are not those that were encoded")

@@ -3,7 +3,7 @@
 import contextlib
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from prequential.coding.labels import Scorer
@@ -21,6 +21,7 @@ from prequential.runs.record import OVER, Record, arrays_of, require_no_run, req
 from prequential.runs.recorder import Recorder
 from prequential.runs.session import Session
 from prequential.runs.signals import StopRequest
+from prequential.runs.studies import Studies, told_of_studies
 from prequential.runs.weights import ABOUT_FILE, keep_weights, require_keepable
 
 
@@ -52,6 +53,8 @@ class Course:
     """Listeners of all members together."""
     stacked: bool = False
     keep_weights: bool = False
+    studies: Studies = field(default_factory=Studies)
+    """Where what was studied is kept."""
 
     def __post_init__(self) -> None:
         require_number("checkpoint_seconds", self.checkpoint_seconds, at_least=0)
@@ -105,7 +108,7 @@ class _Going:
     def __init__(self, course: Course, session: Session, missing: list[int], directory: RunDirectory | None) -> None:
         checkpoint = directory.newest(missing, course.threads) if directory and course.resume else None
         self._session, self._directory, self._checkpoint, self._of_all = session, directory, checkpoint, course.of_all
-        self._keeps_weights = course.keep_weights
+        self._keeps_weights, self._studies = course.keep_weights, course.studies
         self._labels = Scorer(session.learner.data, session.learner.device)
         if checkpoint is None:
             self._numbers, self._learner, self._threads = missing, session.learner_of(missing), course.threads
@@ -132,9 +135,11 @@ class _Going:
             # labels that were coded before the run was interrupted; of a method without a code, all
             self._labels.frontier = recorder.position if session.plan.method.prequential else session.plan.length
             try:
+                self._studies.begin(self._learner, recorder)
                 for number, member, listeners in zip(self._numbers, recorder.members, self._of_each, strict=True):
-                    tell_of("begin", listeners, session.facts[number].facts(), member.progress(recorder.seconds))
-                execute(session.plan, self._learner, self._labels, recorder, self._pause, stop)
+                    told = session.facts[number].facts() | told_of_studies(recorder)
+                    tell_of("begin", listeners, told, member.progress(recorder.seconds))
+                execute(session.plan, self._learner, self._labels, recorder, self._pause, stop, self._studies)
                 recorder.report(self._of_all, self._of_each)
                 if self._directory is not None and any(member.status == "stopped" for member in recorder.members):
                     self._directory.save(self._numbers, self._learner, recorder)

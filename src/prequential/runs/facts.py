@@ -16,7 +16,7 @@ IDENTITY = ("method", "recipe", "model", "data", "seeds", "length", "num_classes
 """What a resumed run must share with the one it goes on with."""
 TOLD = ("class_names", "rows")
 """What `data` may say besides: no part of what a run is, and missing in records of before."""
-OF_SOME = ("target", "scale", "name", "method_title", "left_out")
+OF_SOME = ("target", "scale", "name", "method_title", "left_out", "study")
 """What records say only where there is something to say."""
 VERSIONS = (
     *("prequential", "torch", "numpy", "scikit-learn", "river"),

@@ -10,6 +10,7 @@ from prequential.events import (
     Calibrate,
     EndStudy,
     Evaluate,
+    Event,
     OwnEvent,
     Predict,
     Reinit,
@@ -21,9 +22,11 @@ from prequential.events import (
 )
 from prequential.experts.learner import MixedLearner
 from prequential.learn.learning import Learning, given_inputs
+from prequential.methods.joint import ForExperts
 from prequential.plan import Plan
 from prequential.runs.recorder import Recorder
 from prequential.runs.signals import StopRequest
+from prequential.runs.studies import Studies
 from prequential.walks import blocks
 
 
@@ -34,10 +37,11 @@ def execute(
     recorder: Recorder,
     pause: Callable[[], object] = lambda: None,
     stop: StopRequest | None = None,
+    studies: Studies | None = None,
 ) -> None:
     """Walk through the plan, from the event the recorder has reached, up to its end, to where no member goes on (at a
     label without a finite codelength), or to a request to stop. A few times a second, between events, `pause` is
-    called."""
+    called; `studies` hears of each study that has come to its end."""
     recorder.start_clock()
     upcoming = learner.inputs.reads(plan.events(recorder.num_events), recorder.num_events)
     capabilities(learner.data).read_ahead(upcoming)
@@ -75,10 +79,9 @@ def execute(
                 event.execute(learner, labels.of(used) if len(used) else None, number)
             case _:
                 raise unknown_event(event, f"event {number}")
-        num_trained = (
-            len(batches) * len(event.indices) if isinstance(event, Train) else getattr(event, "num_trained", 0)
-        )
-        recorder.advance(number + max(len(batches), 1), num_trained)
+        recorder.advance(number + max(len(batches), 1), *_counted(event, len(batches)))
+        if _kind(event) == "EndStudy":
+            (studies or Studies()).ended(learner, recorder)
         if recorder.pause_is_due():
             pause()
         if not recorder.going or (stop is not None and stop.requested):
@@ -92,3 +95,14 @@ def execute(
 def _tell_left_out(learner: Learning) -> None:
     if isinstance(learner, MixedLearner):
         learner.tell_left_out()
+
+
+def _kind(event: Event) -> str:
+    return event.kind if isinstance(event, ForExperts) else type(event).__name__
+
+
+def _counted(event: Event, num_steps: int) -> tuple[int, int]:
+    """Labelled examples that were trained on, and steps of a study, where so many steps came together."""
+    if _kind(event) == "Study":
+        return 0, num_steps or getattr(event, "num_events", 0)
+    return (num_steps * len(event.indices) if isinstance(event, Train) else getattr(event, "num_trained", 0)), 0

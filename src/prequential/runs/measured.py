@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import Array, ArrayFile, ArrayMemory
+from prequential.methods.several import num_study_steps
 from prequential.mixers.kept import EXPERT_ARRAYS, EXPERT_NATS, WEIGHTS, kept_after
 from prequential.plan import Plan
 from prequential.runs.progress import Progress
@@ -56,6 +57,7 @@ class Measured:
                 self._arrays[name] = opened.enter_context(closing(file))
         self.status, self.seconds = "running", 0.0
         self.num_events = self.position = self.num_predictions = self.trained_examples = 0
+        self.studied_steps, self._study_steps = 0, num_study_steps(plan.method)
         self.total_nats, self.total_errors = 0.0, 0
         self._temperature: float | None = None
         self.heldout: dict[str, float] | None = None
@@ -96,7 +98,8 @@ class Measured:
     def progress(self, seconds: float) -> Progress:
         """Where it stands."""
         totals = self.total_nats, self.total_errors, self.trained_examples
-        return Progress(self.position, self._plan.length, *totals, seconds, self._temperature)
+        studied = self.studied_steps, self._study_steps
+        return Progress(self.position, self._plan.length, *totals, seconds, self._temperature, *studied)
 
     def note_heldout(self, result: dict[str, float] | None, *, is_finite: bool) -> None:
         """Keep the held-out result. One that is no number, or from weights that are none, means that a run without a

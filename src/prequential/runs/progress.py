@@ -17,6 +17,10 @@ class Progress:
     seconds: float
     temperature: float | None = None
     """The factor on the logits of the last prediction, where one is known."""
+    studied_steps: int = 0
+    """Steps of studies so far, all before the first label …"""
+    study_steps: int = 0
+    """… and in all."""
 
 
 class Pruned(Exception):  # noqa: N818  # no error: a way for a run to end

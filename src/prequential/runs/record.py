@@ -1,8 +1,5 @@
-"""What a run leaves behind: numbers per position, and everything needed to know what they mean.
-
-On disk a record is a directory of open formats: `record.json` and one .npy file per array, each with
-its fingerprint in `record.json`. No torch.
-"""
+"""What a run leaves behind: numbers per position, and everything needed to know what they mean. On disk a directory of
+open formats: `record.json` and one .npy file per array, each with its fingerprint in `record.json`. No torch."""
 
 import math
 from collections.abc import Mapping
@@ -23,6 +20,7 @@ from prequential.notebook import record_html, spread, to_arrow, to_pandas
 from prequential.plain import ForeignError, MisfitError, read_bytes, require_shape, sealed, unsealed
 from prequential.runs.costs import LabelCosts
 from prequential.runs.facts import Facts, require_classes
+from prequential.runs.studied import OfStudy
 from prequential.terminal import printable
 
 FORMAT = FORMATS[-1]
@@ -37,11 +35,11 @@ OVER = ("finished", "diverged", "pruned")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Record(Facts, LabelCosts, OfExperts):
+class Record(Facts, LabelCosts, OfExperts, OfStudy):
     """The result of a run.
 
-    Arrays have one entry per position: 8 + 4 + 4 bytes of floats and two whole numbers as small as
-    the number of classes allows, so that tens of millions of positions stay practical.
+    Arrays have one entry per position: 8 + 4 + 4 bytes of floats and two whole numbers as small as the number of
+    classes allows, so that tens of millions of positions stay practical.
     """
 
     nats: NDArray[np.float64]
@@ -64,7 +62,7 @@ class Record(Facts, LabelCosts, OfExperts):
     "failed" or "running"."""
     heldout: dict[str, float] | None
     flops: dict[str, float] | None
-    """`code`, and apart from it `heldout`: closing stage and evaluation. None where torch cannot count."""
+    """`code` (a part: `study`), and apart from it `heldout`: closing stage, evaluation. None: torch cannot count."""
     seconds: float
     path: Path | None = field(default=None, compare=False)
 
@@ -115,7 +113,7 @@ class Record(Facts, LabelCosts, OfExperts):
             "seed": self.seeds["seed"],
             "record": None if self.path is None else str(self.path),
             **({"class_names": list(self.class_names)} if self.class_names else {}),
-            **self.summary_of_experts(),
+            **(self.summary_of_experts() | self.summary_of_study()),
         } | ({} if self.status == "finished" else {"status": self.status, "positions": len(self.nats)})
 
     def _repr_html_(self) -> str:

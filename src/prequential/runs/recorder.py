@@ -57,6 +57,8 @@ class Recorder:
         self._waiting: list[tuple[int, Tensor, Tensor]] = []
         self._earlier = self._next_pause = self._next_fetch = 0.0
         self._started: float | None = None
+        self.studies: list[dict[str, Any]] = []
+        """What is known of each study that has come to its end."""
 
     @property
     def going(self) -> dict[int, Measured]:
@@ -78,11 +80,13 @@ class Recorder:
         """That all members together took, those before a checkpoint included."""
         return self._earlier + (0.0 if self._started is None else time.perf_counter() - self._started)
 
-    def advance(self, num_events: int, num_trained: int) -> None:
-        """Members that are going have so many events behind them, and were trained on so many examples more."""
+    def advance(self, num_events: int, num_trained: int, num_studied: int = 0) -> None:
+        """Members that are going have so many events behind them, and were trained on so many examples more; or there
+        were so many steps of a study."""
         for member in self.going.values():
             member.num_events = num_events
             member.trained_examples += num_trained
+            member.studied_steps += num_studied
 
     def start_clock(self) -> None:
         """From here on time counts."""
@@ -179,13 +183,16 @@ class Recorder:
 
     def counters(self) -> dict[str, Any]:
         """Where the run stands, for `go_back_to`."""
-        return {"seconds": self.seconds, "members": [member.counters() for member in self.members]}
+        studied = max(member.studied_steps for member in self.members)
+        told = {"studied_steps": studied, "studies": self.studies} if studied else {}
+        return {"seconds": self.seconds, "members": [member.counters() for member in self.members], **told}
 
     def go_back_to(self, counters: dict[str, Any]) -> None:
         """Continue from where `counters` were taken, with arrays that are as they were then."""
-        self._earlier = float(counters["seconds"])
+        self._earlier, self.studies = float(counters["seconds"]), list(counters.get("studies", ()))
         for member, where in zip(self.members, counters["members"], strict=True):
             member.go_back_to(where)
+            member.studied_steps = counters.get("studied_steps", 0)
 
     def close(self) -> None:
         """Let go of the arrays."""

@@ -15,6 +15,7 @@ from prequential.runs.course import Course, Interrupted
 from prequential.runs.progress import Listener
 from prequential.runs.record import Record
 from prequential.runs.session import LearnerFactory, make_session
+from prequential.runs.studies import Studies
 
 __all__ = ["Interrupted", "run", "run_stack"]
 
@@ -38,6 +39,7 @@ def run(
     listeners: Iterable[Listener] = (),
     learner: LearnerFactory | None = None,
     keep_weights: bool = False,
+    study_dir: str | Path | None = None,
 ) -> Record:
     """Learn a sequence from front to back and measure the code it gives.
 
@@ -63,6 +65,8 @@ def run(
             `prequential.learn.learner.Learner` takes and gives a `prequential.learn.learning.Learning`.
         keep_weights: when the run is finished, write its averaged weights into `out` as `weights.safetensors`, with a
             digest of each example they were trained on, for `probe`.
+        study_dir: where what is studied before the first label (`AllInputs`) is kept for other runs and looked for.
+            Default: `studies` in $PREQ_CACHE or ~/.cache/prequential, where only a run with `out` writes.
 
     Returns:
         The record, with status "finished", "diverged" if a label had no finite codelength, or "pruned" if a
@@ -80,7 +84,8 @@ def run(
         (64, 'finished')
     """
     paths = None if out is None else [Path(out)]
-    course = Course(paths, resume, checkpoint_seconds, threads, [list(listeners)], keep_weights=keep_weights)
+    heard, studies = [list(listeners)], Studies.of_run(study_dir, has_out=out is not None)
+    course = Course(paths, resume, checkpoint_seconds, threads, heard, keep_weights=keep_weights, studies=studies)
     session = make_session(
         make_model, data, method, [recipe], [seed], plan_seed, width, device, execution, learner=learner
     )

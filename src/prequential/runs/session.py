@@ -38,6 +38,7 @@ from prequential.runs.beginning import facts_of
 from prequential.runs.facts import Facts
 from prequential.runs.record import OVER
 from prequential.runs.recorder import Recorder
+from prequential.runs.studies import told_of_studies
 from prequential.stack.engines import Engines
 from prequential.stack.learner import StackedLearner
 from prequential.targets import Classes
@@ -83,6 +84,7 @@ class Session:
             self.facts[number].facts()
             | {"status": member.status, "heldout": member.heldout, "environment": made}
             | ({"left_out": learner.left_out} if isinstance(learner, MixedLearner) and learner.left_out else {})
+            | told_of_studies(recorder)
             | {"flops": flops(member.num_events) if member.status in OVER else None, "seconds": member.seconds}
             for number, member in zip(numbers, recorder.members, strict=True)
         ]

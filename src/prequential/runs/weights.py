@@ -113,10 +113,19 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], str]:
     """
     with reading(path):
         content = path.read_bytes()
+    return tensors_in(content, path), digest_of(content)
+
+
+def tensors_in(content: bytes, path: Path) -> dict[str, Tensor]:
+    """The tensors of a .safetensors file by name, of which this is the content.
+
+    Raises:
+        PreqError: for a file that is none.
+    """
     try:
         header = parsed(content[8 : 8 + min(int.from_bytes(content[:8], "little"), 4 * MOST_BYTES)])
         require_shape(header, TENSORS)
-        return load(content), digest_of(content)
+        return load(content)
     except Exception as error:  # a foreign file fails in many ways
         raise PreqError(f"{path} is no whole .safetensors file ({in_one_line(error)})") from None
 

@@ -64,6 +64,7 @@ def sweep(
     executor: Executor | None = None,
     track: Sequence[str] = (),
     listeners: Iterable[SweepListener] = (),
+    study_dir: str | Path | None = None,
 ) -> Summary:
     """Run many trials whose settings are drawn from a space.
 
@@ -96,6 +97,7 @@ def sweep(
         executor: who executes trials, such as `RayTasks`. None: this process for one job, else worker processes.
         track: trackers that are told how each trial goes, by name (see `prequential.track`).
         listeners: called with `SweepProgress` at the beginning and after each trial.
+        study_dir: as for `run`: trials that do the same study do it once, if they run one after the other.
 
     Returns:
         A summary of all trials.
@@ -148,6 +150,7 @@ def sweep(
         usable(url),
     ):
         arguments = run_settings | {"checkpoint_seconds": checkpoint_seconds, "execution": execution}
+        arguments |= {} if study_dir is None else {"study_dir": study_dir}
         work = Work(make_model, data, base, directory, arguments, rule, stack is not None, track)
         ledger = Ledger(
             url, begun.study, space=chosen, seed=seed, sampler=sampler, mark=begun.mark, num_trials=trials,

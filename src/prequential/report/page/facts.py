@@ -18,6 +18,7 @@ from prequential.report.seeds import SeedGroup, decided
 from prequential.report.table import Column
 from prequential.report.text import NOTHING, counted, listed, number, percentage
 from prequential.runs.record import Record
+from prequential.runs.studied import in_words
 from prequential.terminal import printable
 
 MOST_BARS = 20
@@ -159,6 +160,12 @@ def data_card(comparison: Comparison, record: Record) -> dict[str, str]:
     }
     if record.scale is not None:
         facts["scale of uint8 inputs"] = str(record.scale)
+    if studied := [
+        f"{entry.name}: {in_words(each.study)}"
+        for entry in comparison.entries
+        if (each := entry.first).study is not None
+    ]:
+        facts["studied before the first label"] = "; ".join(studied)
     if comparison.length < record.length:
         facts["labels compared"] = f"the first {comparison.length:,}"
     facts |= {f"{SIMPLE_CODES[name].title}, nats": number(nats) for name, nats in comparison.simple.items()}

@@ -1,0 +1,127 @@
+"""What a run studies: computed in it, or taken from a file that an earlier one has written, and told either way."""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prequential.errors import PreqError, PreqWarning
+from prequential.experts.learner import MixedLearner
+from prequential.files import digest_of
+from prequential.learn.all_inputs import FromAllInputs, share_study, studies_first
+from prequential.learn.learning import Learning
+from prequential.runs.recorder import Recorder
+from prequential.runs.studied import FILE, HERE
+from prequential.runs.study_files import ABOUT_FILE, default_folder, place_of, read_about, read_study, write_study
+
+MOST_FOLDERS = 4096
+
+
+@dataclass(frozen=True)
+class Studies:
+    """Where studies are looked for and kept, and what they must be."""
+
+    folder: Path | None = None
+    """Where one that was done before may be."""
+    keeps: bool = False
+    """Whether new ones are written there."""
+    trusted: Path | None = None
+    """A folder whose studies are used in place of computing them; they must be those that are `expected`."""
+    expected: Mapping[str, Any] | None = None
+    """What a record or bitstream says of its study."""
+
+    @classmethod
+    def of_run(cls, study_dir: str | Path | None, *, has_out: bool) -> "Studies":
+        """Those of a run: kept in the directory that was named or, if the run itself is kept, in the cache."""
+        return cls(default_folder() if study_dir is None else Path(study_dir), has_out or study_dir is not None)
+
+    def begin(self, learner: Learning, recorder: Recorder) -> None:
+        """Before the first event: take over what was studied before."""
+        for number, each in enumerate(_who_study(learner)):
+            if recorder.num_events or not each.is_studying:
+                continue
+            if self.trusted is not None:
+                self._take(each, self._trusted_place(self.trusted, number, each), learner, recorder)
+            elif self.folder is not None and (place := place_of(self.folder, each)).exists():
+                try:
+                    self._take(each, place, learner, recorder)
+                except PreqError as error:
+                    warnings.warn(f"the study is computed anew: {error}", PreqWarning, stacklevel=4)
+
+    def _take(self, each: FromAllInputs, place: Path, learner: Learning, recorder: Recorder) -> None:
+        studied, about = read_study(place, each)
+        each.take_study([tensor.to(each.device) for tensor in studied])
+        share_study(each, _members(learner))
+        self._note(each, recorder, about["seconds"], FILE)
+
+    def _trusted_place(self, folder: Path, number: int, learner: FromAllInputs) -> Path:
+        """Where in a folder the study is that a record or bitstream tells of."""
+        wanted = _expected(self.expected, number)
+        if wanted is None:
+            raise PreqError("there is no digest that a study could be held against; leave --trust-study out")
+        places = [folder, *(sorted(folder.iterdir())[:MOST_FOLDERS] if folder.is_dir() else [])]
+        for place in (place for place in places if (place / ABOUT_FILE).is_file()):
+            about = read_about(place)
+            if (about["key"], about["digest"]) == (learner.study_key, wanted):
+                return place
+        raise PreqError(f"{folder} has no study of digest {wanted} for these inputs; leave --trust-study out")
+
+    def ended(self, learner: Learning, recorder: Recorder) -> None:
+        """After the end of a study: note it, hold it against what is expected, and keep it."""
+        noted = {study["key"] for study in recorder.studies}
+        for number, each in enumerate(_who_study(learner)):
+            if each.is_studying or each.study_key in noted:
+                continue
+            seconds = recorder.seconds - sum(study["seconds"] for study in recorder.studies if study["from"] == HERE)
+            self._note(each, recorder, max(seconds, 0.0), HERE)
+            wanted = _expected(self.expected, number)
+            if wanted not in (None, each.study_digest):
+                raise PreqError(
+                    f"the study gave other weights here (digest {each.study_digest}) than there (digest {wanted})"
+                )
+            if self.keeps and self.folder is not None:
+                try:
+                    write_study(place_of(self.folder, each), each, seconds)
+                except PreqError as error:  # the run needs no file
+                    warnings.warn(f"the study is not kept: {error}", PreqWarning, stacklevel=4)
+
+    @staticmethod
+    def _note(learner: FromAllInputs, recorder: Recorder, seconds: float, where: str) -> None:
+        told = {"key": learner.study_key, "digest": learner.study_digest, "steps": learner.given.study_steps}
+        recorder.studies.append({**told, "seconds": seconds, "from": where})
+
+
+def _members(learner: Learning) -> list[Learning]:
+    return list(learner.members) if isinstance(learner, MixedLearner) else [learner]
+
+
+def _who_study(learner: Learning) -> Iterator[FromAllInputs]:
+    """Those whose studies differ, the first of each."""
+    found = [each for each in _members(learner) if isinstance(each, FromAllInputs) and each.given.study_steps]
+    return (each for each in found if studies_first(each, found))
+
+
+def _expected(study: Mapping[str, Any] | None, number: int) -> str | None:
+    """The digest of a study, where a file tells it."""
+    if study is None:
+        return None
+    each = study.get("each") or [study]
+    return str(each[number]["digest"]) if number < len(each) else None
+
+
+def told_of_studies(recorder: Recorder) -> dict[str, Any]:
+    """What a record says of what was studied: of several studies also of each. Nothing where there was none.
+
+    Where one of several is from a file, so is the whole.
+    """
+    each = [{name: study[name] for name in ("digest", "steps", "seconds", "from")} for study in recorder.studies]
+    if len(each) <= 1:
+        return {"study": each[0]} if each else {}
+    whole = {
+        "digest": digest_of("".join(study["digest"] for study in each).encode()),
+        "steps": sum(study["steps"] for study in each),
+        "seconds": sum(study["seconds"] for study in each),
+        "from": FILE if any(study["from"] == FILE for study in each) else HERE,
+    }
+    return {"study": whole | {"each": each}}

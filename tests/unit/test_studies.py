@@ -1,0 +1,316 @@
+"""What was studied before the first label: kept as files, used again, never trusted silently, resumed to the bit."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import prequential as pq
+from prequential.cli import main
+from prequential.coding.container import Container
+from prequential.data.arrays import from_arrays
+from prequential.errors import PreqError, PreqWarning
+from prequential.files import digest_of
+from prequential.plain import read_bytes, sealed, unsealed
+from prequential.runs import study_files
+from prequential.runs.progress import Progress
+from prequential.runs.record import Record
+from prequential.runs.study_files import ABOUT_FILE, MOST_BYTES, digest_of_tensors
+
+Captured = pytest.CaptureFixture[str]
+METHOD = pq.AllInputs(
+    method=pq.ReplayStreams(num_streams=1, batch_size=32), study_steps=4, study_batch_size=32, beside=1
+)
+OTHER = pq.AllInputs(method=METHOD.method, study_steps=3, study_batch_size=32, study_seed=1, beside=1)
+TWO = pq.Experts([pq.Expert("lenet"), pq.Expert("lenet", method=OTHER)])
+"""Experts with a study each."""
+ASKED = ["mnist", "lenet", "--length", "64", "--all-inputs", "--study-steps", "3", "--study-batch-size", "16"]
+ASKED += ["--beside", "1", "--streams", "1", "--threads", "1"]
+
+
+@pytest.fixture(scope="module")
+def data() -> Any:
+    return pq.load_data("mnist").take(160).with_num_labels(128).without_heldout()
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREQ_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("prequential.runs.recorder.SECONDS_BETWEEN_PAUSES", 0.0)
+
+
+def do(data: Any, model: Any = "lenet", method: Any = METHOD, **changes: Any) -> Record:
+    return pq.run(model, data, method, **{"seed": 0, "threads": 1} | changes)
+
+
+def assert_same(one: Record, other: Record) -> None:
+    assert one.nats.tobytes() == other.nats.tobytes()
+    assert (one.flops, one.status) == (other.flops, other.status)
+    assert digests(one) == digests(other)
+
+
+def digests(record: Record) -> list[str]:
+    assert record.study is not None
+    return [each["digest"] for each in record.study.get("each", [record.study])]
+
+
+@pytest.fixture(scope="module")
+def alone(data: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Record, Path]:
+    """A run that keeps what it studied, and where."""
+    folder = tmp_path_factory.mktemp("studies")
+    return do(data, study_dir=folder), folder
+
+
+@pytest.fixture
+def kept(alone: tuple[Record, Path], tmp_path: Path) -> Path:
+    """A copy of what it kept."""
+    (place,) = alone[1].iterdir()
+    (tmp_path / "kept" / place.name).mkdir(parents=True)
+    for file in place.iterdir():
+        (tmp_path / "kept" / place.name / file.name).write_bytes(file.read_bytes())
+    return tmp_path / "kept"
+
+
+def test_a_study_is_kept_and_used_again(data: Any, tmp_path: Path) -> None:
+    first = do(data, out=tmp_path / "first")
+    assert first.study is not None
+    assert (first.study["steps"], first.study["from"]) == (4, "this run")
+    assert 0 < first.study["seconds"] < first.seconds
+    assert first.flops is not None
+    assert 0 < first.flops["study"] < first.flops["code"]
+    again = do(data, out=tmp_path / "again")
+    assert again.study is not None
+    assert again.study == first.study | {"from": "file"}
+    assert_same(first, again)
+    assert again.summary()["study"]["from"] == "file"
+    assert pq.load(tmp_path / "again").study == again.study
+    # another run seed shares the study, another study seed does not
+    assert do(data, seed=1).study == again.study
+    other = do(data, method=OTHER)
+    assert digests(other) != digests(first)
+    assert len(list((tmp_path / "cache" / "studies").iterdir())) == 1  # a run that is not kept keeps no study
+
+
+def test_files_are_small_and_whole(
+    data: Any, alone: tuple[Record, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (place,) = alone[1].iterdir()
+    assert all(file.stat().st_size <= MOST_BYTES for file in place.iterdir())
+    monkeypatch.setattr(study_files, "ROOM", 10_000)
+    cut = do(data, study_dir=tmp_path / "cut")
+    (place,) = (tmp_path / "cut").iterdir()
+    assert len(list(place.glob("*.safetensors"))) > 5
+    assert all(file.stat().st_size < 12_000 for file in place.iterdir())
+    again = do(data, study_dir=tmp_path / "cut")
+    assert again.study is not None
+    assert again.study["from"] == "file"
+    assert_same(cut, again)
+
+
+@pytest.mark.parametrize("name", [ABOUT_FILE, ".safetensors"])
+@pytest.mark.parametrize("where", [0.1, 0.5, 0.99, None], ids=["begin", "middle", "end", "short"])
+def test_a_damaged_study_is_computed_anew_and_that_is_said(
+    data: Any, alone: tuple[Record, Path], kept: Path, name: str, where: float | None
+) -> None:
+    (file,) = kept.glob(f"*/*{name}")
+    content = bytearray(file.read_bytes())
+    if where is None:
+        content = content[:-10]
+    else:
+        content[int(where * len(content))] ^= 4
+    file.write_bytes(content)
+    with pytest.warns(PreqWarning, match="the study is computed anew: .*"):
+        again = do(data, study_dir=kept)
+    assert again.study is not None
+    assert again.study["from"] == "this run"
+    assert_same(again, alone[0])
+
+
+def forge(kept: Path, **changes: Any) -> dict[str, Any]:
+    """Change what a file says, and seal it again, as one who wants to deceive would."""
+    (file,) = kept.glob(f"*/{ABOUT_FILE}")
+    about = unsealed(read_bytes(file), "study") | changes
+    file.write_bytes(sealed(about, "study"))
+    return about
+
+
+def poison(kept: Path) -> str:
+    """Replace what was studied by something else that fits in every way; gives its digest."""
+    from safetensors.torch import load, save
+
+    (file,) = kept.glob("*/*.safetensors")
+    tensors = {name: tensor + (tensor.dtype == torch.float16) for name, tensor in load(file.read_bytes()).items()}
+    ordered = [tensors[name] for name in sorted(tensors, key=lambda name: int(name.partition(".")[0]))]
+    content = save(tensors)
+    (file.parent / f"{digest_of(content)}.safetensors").write_bytes(content)
+    forge(kept, parts=[digest_of(content)], digest=digest_of_tensors(ordered))
+    return digest_of_tensors(ordered)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"key": "0" * 32}, "a study of other inputs"),
+        ({"digest": "0" * 32}, "its tensors are not those"),
+        ({"parts": []}, "tensor 0 is not like that of the network"),
+        ({"parts": ["../../secret"]}, "names no part"),
+        ({"parts": ["0" * 32]}, "cannot be read"),
+        ({"format": 2}, "has format 2, this version reads 1"),
+        ({"steps": -1}, "steps must be a whole number"),
+    ],
+)
+def test_a_foreign_study_is_not_used(
+    data: Any, alone: tuple[Record, Path], kept: Path, changes: dict[str, Any], words: str
+) -> None:
+    forge(kept, **changes)
+    with pytest.warns(PreqWarning, match=words):
+        again = do(data, study_dir=kept)
+    assert_same(again, alone[0])
+
+
+def encoded(data: Any, **changes: Any) -> bytes:
+    return pq.encode("lenet", data, METHOD, seed=0, threads=1, **changes)
+
+
+def blind(data: Any) -> Any:
+    """The same inputs, every label 0."""
+    inputs = data.inputs(np.arange(data.num_inputs)).numpy()
+    return from_arrays(inputs, np.zeros(len(inputs), np.int64), num_classes=10).with_num_labels(len(data))
+
+
+def test_a_decoder_studies_anew_and_never_believes_a_file_silently(
+    data: Any, alone: tuple[Record, Path], kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = data.labels(np.arange(128)).numpy()
+    content = encoded(data, study_dir=kept)
+    header = Container.from_bytes(content).header
+    assert header["study"] == {"digest": digests(alone[0])[0], "steps": 4, "from": "file"}
+    assert (pq.decode(content, blind(data)) == labels).all()
+    assert (pq.decode(content, blind(data), trust_study=kept) == labels).all()
+    honest, poisoned = digests(alone[0])[0], poison(kept)
+    with pytest.raises(PreqError, match=f"has no study of digest {honest}"):
+        pq.decode(content, blind(data), trust_study=kept)
+    monkeypatch.setenv("PREQ_CACHE", str(kept.parent))
+    kept.rename(kept.parent / "studies")
+    forged = encoded(data)  # one that was made with the poisoned file
+    assert Container.from_bytes(forged).header["study"]["digest"] == poisoned
+    with pytest.raises(PreqError, match=rf"other weights here \(digest {honest}\) than there \(digest {poisoned}\)"):
+        pq.decode(forged, blind(data))  # the decoder has the same file in its cache, and does not look
+
+
+def test_a_study_without_a_digest_to_hold_it_against_is_not_trusted(data: Any, kept: Path) -> None:
+    container = Container.from_bytes(encoded(data, study_dir=kept))
+    without = {name: value for name, value in container.header.items() if name != "study"}
+    with pytest.raises(PreqError, match="no digest that a study could be held against"):
+        pq.decode(Container(without, container.payload).to_bytes(), data, trust_study=kept)
+
+
+def test_experts_tell_of_each_of_their_studies(data: Any, alone: tuple[Record, Path], tmp_path: Path) -> None:
+    both = do(data, TWO, study_dir=tmp_path / "both")
+    assert both.study is not None
+    assert [each["steps"] for each in both.study["each"]] == [4, 3]
+    assert digests(both)[0] == digests(alone[0])[0]
+    assert both.study["digest"] == digest_of("".join(digests(both)).encode())
+    assert len(list((tmp_path / "both").iterdir())) == 2
+    again = do(data, TWO, study_dir=tmp_path / "both")
+    assert again.study is not None
+    assert again.study["from"] == "file"
+    assert_same(both, again)
+    shared = do(data, pq.Experts.of_seeds("lenet", 2))
+    assert shared.study is not None
+    assert "each" not in shared.study  # one study for both
+    assert (shared.flops or {})["study"] == (alone[0].flops or {})["study"]
+    content = pq.encode(TWO, data, METHOD, seed=0, threads=1, study_dir=tmp_path / "both")
+    for trusted in (None, tmp_path / "both"):
+        assert (pq.decode(content, blind(data), trust_study=trusted) == data.labels(np.arange(128)).numpy()).all()
+
+
+@pytest.mark.parametrize("model", ["lenet", TWO, pq.Experts.of_seeds("lenet", 2)], ids=["one", "two studies", "shared"])
+def test_a_run_that_is_stopped_in_its_study_and_after_it_goes_on_to_the_same_bits(
+    data: Any, tmp_path: Path, model: Any
+) -> None:
+    def ask(progress: Progress) -> None:
+        if (progress.studied_steps, progress.position) in stops:
+            stops.discard((progress.studied_steps, progress.position))
+            signal.raise_signal(signal.SIGTERM)
+
+    stops = {(4, 0), (7, 0), (7, 64)} if model is TWO else {(1, 0), (3, 0), (4, 0), (4, 64)}
+    number = len(stops)
+    given = {"out": tmp_path / "run", "resume": True, "checkpoint_seconds": 0, "study_dir": tmp_path / "none"}
+    for _ in range(number):
+        with pytest.raises(pq.Interrupted):
+            do(data, model, listeners=[ask], **given)
+    resumed, whole = do(data, model, **given), do(data, model)
+    assert_same(resumed, whole)
+    assert resumed.study is not None
+    assert resumed.study["from"] == "this run"
+
+
+KILLED = """
+import os, signal, sys
+import prequential as pq
+from prequential.runs import recorder
+recorder.SECONDS_BETWEEN_PAUSES = 0.0
+data = pq.load_data("mnist").take(160).with_num_labels(128).without_heldout()
+method = pq.AllInputs(
+    method=pq.ReplayStreams(num_streams=1, batch_size=32), study_steps=4, study_batch_size=32, beside=1
+)
+out, step, position = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+def die(progress):
+    if progress.studied_steps >= step and progress.position >= position:
+        os.kill(os.getpid(), signal.SIGKILL)
+pq.run("lenet", data, method, seed=0, threads=1, out=out, resume=True, checkpoint_seconds=0, listeners=[die])
+"""
+
+
+def test_a_killed_study_and_a_killed_run_go_on_to_the_same_bits(
+    data: Any, alone: tuple[Record, Path], tmp_path: Path
+) -> None:
+    for step, position in ((3, 0), (4, 64)):
+        command = [sys.executable, "-c", KILLED, str(tmp_path / "run"), str(step), str(position)]
+        assert subprocess.run(command, capture_output=True).returncode == -signal.SIGKILL
+    assert_same(do(data, out=tmp_path / "run", resume=True), alone[0])
+
+
+def test_commands_tell_what_was_studied(tmp_path: Path, capsys: Captured) -> None:
+    out, stream, labels = tmp_path / "run", tmp_path / "labels.preq", tmp_path / "labels.npy"
+    assert main(["run", *ASKED, "--out", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "given                    all inputs" in text
+    assert "of it studying" in text
+    assert main(["encode", *ASKED, "--members", "2", "-o", str(stream)]) == 0
+    assert "3 steps before the first label" in capsys.readouterr().out
+    decode = ["decode", str(stream), "--data", "mnist", "-o"]
+    assert main([*decode, str(labels), "--trust-study", str(tmp_path / "cache" / "studies")]) == 0
+    assert "verified (study not recomputed)" in capsys.readouterr().out
+    assert main(["verify", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "every label identical" in said
+    assert "not recomputed" not in said
+    assert main(["verify", str(out), "--trust-study", str(tmp_path / "cache" / "studies"), "--json"]) == 0
+    assert '"study_recomputed": false' in capsys.readouterr().out
+    honest, poisoned = digests(pq.load(out))[0], poison(tmp_path / "cache" / "studies")
+    assert main(["run", *ASKED, "--out", str(tmp_path / "poisoned")]) == 0
+    assert "from a file" in capsys.readouterr().out
+    assert main(["verify", str(tmp_path / "poisoned")]) == 2
+    told = capsys.readouterr().err
+    assert honest in told
+    assert poisoned in told
+    assert main(["run", *ASKED[:4], "--study-dir", "x"]) == 2
+    assert "--study-dir is about what is studied of all inputs" in capsys.readouterr().err
+
+
+def test_progress_tells_studying_from_learning(data: Any) -> None:
+    heard: list[Progress] = []
+    do(data, listeners=[heard.append])
+    assert [(each.studied_steps, each.study_steps, each.position) for each in heard[:3]] == [
+        (1, 4, 0),
+        (2, 4, 0),
+        (3, 4, 0),
+    ]
+    assert heard[-1].studied_steps == 4
