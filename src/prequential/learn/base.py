@@ -101,7 +101,7 @@ class BaseLearner(ABC):
         """Those of models that know nothing."""
 
     def _fresh_model(self, event: int, recipe: Recipe, seed: int) -> nn.Module:
-        """A model in train mode, on its device and in its layout, initialised by the seed and the event's number alone."""
+        """A model in train mode, on its device and in its layout, initialised by seed and event alone."""
         with seeded(seed, "initialise", event, self.device, FOREIGN):
             model = self._built()
         model.to(self.device, self.dtype).train()
