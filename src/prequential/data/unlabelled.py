@@ -243,5 +243,5 @@ class PartlyLabelled(LoadedSequence):
         if not (number := int(is_held.sum())):
             return self
         told = f"{number:,} of {len(candidates):,} inputs without labels equal held-out ones of '{self.name}'"
-        warnings.warn(f"{told} and are left out", PreqWarning, stacklevel=5)
+        warnings.warn(f"{told} and are left out", PreqWarning, stacklevel=4)
         return replace(self, places=np.delete(self.places, candidates[is_held]), left_out=self.left_out + number)

@@ -38,8 +38,7 @@ class AllInputs(MethodDefaults):
     """
 
     name: ClassVar[str] = "all-inputs"
-    title: ClassVar[str] = "given all inputs"
-    """Of an instance: that of its method, with what it is given."""
+    title: ClassVar[str] = "all inputs"
 
     method: Method
     """Who decides what is learned from labels, and when."""
@@ -85,7 +84,11 @@ class AllInputs(MethodDefaults):
             raise PreqError(f"all inputs are given to a method such as ReplayStreams(...), got {self.method!r}")
         if not self.method.prequential:
             raise PreqError(f"{self.method.name} has no code of labels that inputs could shorten; leave all inputs out")
-        object.__setattr__(self, "title", f"{self.method.title} {AllInputs.title}")
+
+    @property
+    def titles(self) -> str:
+        """That of the method, with what it is given."""
+        return f"{self.method.title} given all inputs"
 
     @property
     def calibration_rate_factor(self) -> float:

@@ -109,7 +109,7 @@ class Joint(MethodDefaults):
     @property
     def titles(self) -> str:
         """Those of all."""
-        return " + ".join(dict.fromkeys(method.title for method in self.methods))
+        return " + ".join(dict.fromkeys(getattr(method, "titles", method.title) for method in self.methods))
 
     @property
     def conditioned_on(self) -> str:

@@ -13,7 +13,7 @@ from prequential.learn.environment import environment
 from prequential.learn.learning import Learning
 from prequential.learn.recipe import Recipe
 from prequential.methods import METHODS
-from prequential.methods.joint import Joint, method_settings
+from prequential.methods.joint import method_settings
 from prequential.models import conditioning_of, name_of
 from prequential.plan import Plan
 from prequential.runs.facts import Facts
@@ -43,7 +43,7 @@ def facts_of(
         "heldout": None if data.heldout is None else data.heldout.digests(),
         **told_of(data),
     }
-    title = plan.method.titles if isinstance(plan.method, Joint) else getattr(plan.method, "title", None)
+    title = getattr(plan.method, "titles", getattr(plan.method, "title", None))
     found = [
         Facts(
             method=method_settings(plan.method),

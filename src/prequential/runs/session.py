@@ -116,7 +116,7 @@ def make_session(
     Raises:
         PreqError: for any mistake; nothing was written.
     """
-    chosen, num_inputs = [recipe or Recipe() for recipe in recipes], getattr(data, "num_inputs", len(data))
+    chosen, num_inputs = [recipe or Recipe() for recipe in recipes], capabilities(data).num_inputs
     method = for_inputs(method or default_method(make_model), num_inputs)
     seeds = [whole_seed("seed", seed) for seed in seeds]
     _require_fitting(data, method, chosen)
