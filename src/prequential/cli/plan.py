@@ -103,9 +103,10 @@ def _print(plan: Plan, counts: Counts, cost: Mapping[str, Any], num_events: int)
     if counts.events > num_events:
         tell(f"{'…':>10}  {counts.events - num_events:,} more (--events N lists more)")
     proof = "causal and complete" if plan.method.prequential else "not prequential: every label is revealed at once"
+    title = getattr(plan.method, "titles", plan.method.title)
     tell(
         "",
-        f"{plan.method.title} over {plan.length:,} labels: {counts.events:,} events, {proof}",
+        f"{title} over {plan.length:,} labels: {counts.events:,} events, {proof}",
         f"  predict    {counts.predicts:>10,} events {counts.predicted_examples:>14,} labels"
         f"  (+ {counts.uniform_examples:,} coded uniformly)",
         f"  calibrate  {counts.calibrates:>10,} events {counts.calibrated_examples:>14,} examples"

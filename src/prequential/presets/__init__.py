@@ -77,7 +77,7 @@ class Preset:
 
         Example:
             >>> from prequential.methods import ReplayStreams
-            >>> Preset(name="", description="").with_all_inputs(ReplayStreams(), {"study_steps": 100}).title
+            >>> Preset(name="", description="").with_all_inputs(ReplayStreams(), {"study_steps": 100}).titles
             'MI/RS given all inputs'
         """
         made: Method = from_plain(AllInputs, {**self.all_inputs, **given}, "all inputs", method=method)
