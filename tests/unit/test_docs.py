@@ -23,7 +23,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r'^```python title="([\w.]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
-SMALL = {"--length": "64", "--num-labels": "64", "--trials": "2"}
+SMALL = {"--length": "64", "--num-labels": "64", "--study-steps": "2", "--trials": "2"}
 
 
 def imported(path: Path) -> ModuleType:
