@@ -36,7 +36,7 @@ def settled(*arguments: str, models: tuple[str, ...] = ("lenet",)) -> Any:
 
 def test_the_flags_are_those_of_the_settings() -> None:
     given = "--all-inputs --study-steps 7 --study-seed 2 --beside 5 --threshold 0.8 --threshold-kind relative"
-    method = settled(*given.split(), "--streams", "3", "--weak-views", "shift:2", "flip").method
+    method = settled(*given.split(), "--streams", "3", "--early-labels", "0", "--weak-views", "shift:2", "flip").method
     wanted = pq.AllInputs(method=pq.ReplayStreams(num_streams=3), study_steps=7, study_seed=2, beside=5, threshold=0.8)
     assert (method.method, method.study_steps, method.beside) == (wanted.method, 7, 5)
     assert (method.threshold_kind, method.weak_views) == ("relative", ("shift:2", "flip"))

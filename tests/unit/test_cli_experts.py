@@ -88,7 +88,7 @@ def test_json_gains_experts_and_mixer(table: str, capsys: Captured) -> None:
     assert preq(*f"run {table} mlp1 mlp2 --mixer switching --switching-rate 0.1 {SMALL} --json".split()) == 0
     captured = capsys.readouterr()
     told = json.loads(captured.out)
-    assert set(told) == AGREED_KEYS | {"experts", "mixer"}
+    assert set(told) == AGREED_KEYS | {"experts", "mixer", "conditioned_on"}
     assert told["model"] == "mlp1 + mlp2"
     assert [each["name"] for each in told["experts"]] == ["mlp1", "mlp2"]
     assert told["mixer"] == "switching"
@@ -98,7 +98,7 @@ def test_json_gains_experts_and_mixer(table: str, capsys: Captured) -> None:
 
 def test_one_model_without_the_flags_is_no_mixture(table: str, capsys: Captured) -> None:
     assert preq(*f"run {table} mlp1 {SMALL} --json".split()) == 0
-    assert set(json.loads(capsys.readouterr().out)) == AGREED_KEYS
+    assert set(json.loads(capsys.readouterr().out)) == AGREED_KEYS | {"conditioned_on"}, "tables look at all rows"
 
 
 def test_a_file_lists_experts_and_the_record_keeps_it_whole(

@@ -138,7 +138,8 @@ class LogisticMixing(Mixing):
     def _step(self, which: int, gradient: Floats) -> None:
         own, parameters = self.settings, self.parameters[which]
         if own.parametrisation == SOFTPLUS:
-            gradient = gradient / (1.0 + np.exp(-parameters))
+            with np.errstate(over="ignore"):  # far below 0 the slope is 0
+                gradient = gradient / (1.0 + np.exp(-parameters))
         self.steps[which] += 1
         count = self.steps[which]
         rates = self.rates
