@@ -19,7 +19,10 @@ from prequential.sweeps.spaces import Resolved, require_space, resolve
 from ..conftest import blobs
 
 Captured = pytest.CaptureFixture[str]
-FEW = ["--num-labels", "64", "--all-inputs", "--streams", "1", "--study-batch-size", "16", "--threads", "1"]
+FEW = [
+    *("--num-labels", "64", "--all-inputs", "--preset", "plain", "--streams", "1"),
+    *("--study-batch-size", "16", "--threads", "1"),
+]
 
 
 def told(capsys: Captured, *arguments: str) -> dict[str, Any]:
@@ -36,7 +39,7 @@ def settled(*arguments: str, models: tuple[str, ...] = ("lenet",)) -> Any:
 
 def test_the_flags_are_those_of_the_settings() -> None:
     given = "--all-inputs --study-steps 7 --study-seed 2 --beside 5 --threshold 0.8 --threshold-kind relative"
-    method = settled(*given.split(), "--streams", "3", "--early-labels", "0", "--weak-views", "shift:2", "flip").method
+    method = settled(*given.split(), "--preset", "paper", "--streams", "3", "--weak-views", "shift:2", "flip").method
     wanted = pq.AllInputs(method=pq.ReplayStreams(num_streams=3), study_steps=7, study_seed=2, beside=5, threshold=0.8)
     assert (method.method, method.study_steps, method.beside) == (wanted.method, 7, 5)
     assert (method.threshold_kind, method.weak_views) == ("relative", ("shift:2", "flip"))
@@ -145,3 +148,10 @@ def test_several_averages_are_not_given_all_inputs() -> None:
     method = pq.AllInputs(method=pq.ReplayStreams(num_streams=1, batch_size=8), beside=1)
     with pytest.raises(PreqError, match="several averages of one network are not given all inputs"):
         pq.run(pq.Experts([pq.Expert("mlp1", averages=(0.1, 0.01))]), blobs(32), method, seed=0, width=0.1)
+
+
+def test_a_preset_is_made_for_all_inputs() -> None:
+    given, alone = (settled(*words.split()).method for words in ("--all-inputs", "--preset all-inputs"))
+    assert (given.study_steps, given.beside, given.body_rate) == (600, 7, 0.3)
+    assert given.method == alone == pq.ReplayStreams(num_streams=80, batch_size=32, first_block=8, min_steps=32)
+    assert settled("--all-inputs", "--preset", "best").method.study_steps == 0

@@ -29,7 +29,10 @@ METHOD = pq.AllInputs(
 OTHER = pq.AllInputs(method=METHOD.method, study_steps=3, study_batch_size=32, study_seed=1, beside=1)
 TWO = pq.Experts([pq.Expert("lenet"), pq.Expert("lenet", method=OTHER)])
 """Experts with a study each."""
-ASKED = ["mnist", "lenet", "--length", "64", "--all-inputs", "--study-steps", "3", "--study-batch-size", "16"]
+ASKED = [
+    *("mnist", "lenet", "--length", "64", "--all-inputs", "--preset", "paper"),
+    *("--study-steps", "3", "--study-batch-size", "16"),
+]
 ASKED += ["--beside", "1", "--streams", "1", "--threads", "1"]
 
 

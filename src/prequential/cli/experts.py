@@ -93,7 +93,7 @@ class ExpertFlags(AllInputsFlags):
 
     def settled(self, models: Sequence[str], data: str) -> Settled:
         """What is run: the models that were named, the experts of a file, or those of the preset."""
-        preset = find_preset(self.preset, data, models[0] if models else "")
+        preset = find_preset(self.preset, data, models[0] if models else "", all_inputs=self.all_inputs)
         if (found := self._listed(models, preset)) is None:
             return Settled(*self.chosen(preset, models[0]), models[0])
         first = next((told for told in found.experts if prefix_of(told.model) is None), found.experts[0])
@@ -152,7 +152,8 @@ class ExpertFlags(AllInputsFlags):
     def _learns_by(self, told: ListedExpert, found: Listed, data: str) -> tuple[Method, Recipe]:
         """The method and recipe of an expert: its preset's, with what the flags change, with what is listed for it."""
         with _about(told, found):
-            preset = find_preset(told.preset or self.preset, data, told.model)
+            given_all = self.all_inputs and told.all_inputs is not False
+            preset = find_preset(told.preset or self.preset, data, told.model, all_inputs=given_all)
             usual, name = self._methods_of(told)
             if told.all_inputs and not self.all_inputs and self.experts is not None:
                 raise PreqError("it has settings of all_inputs, and the run is not given all inputs; add --all-inputs")

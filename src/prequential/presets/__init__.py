@@ -117,18 +117,21 @@ def _presets(told: Mapping[str, Any]) -> tuple[Preset, ...]:
     return tuple(preset(**each) for each in told["preset"])
 
 
+DEFAULT, GIVEN_ALL = "default", "all-inputs"
 PRESETS = _presets(tomllib.loads(Path(__file__).with_name("presets.toml").read_text(encoding="utf-8")))
 """The first that has the name and fits data and model is taken."""
 
 
-def find_preset(name: str, data: str = "", model: str = "") -> Preset:
-    """The preset of that name for this data and model.
+def find_preset(name: str, data: str = "", model: str = "", *, all_inputs: bool = False) -> Preset:
+    """The preset of that name for this data and model; where all inputs are given, `default` is one made for that.
 
     Example:
         >>> find_preset("paper").recipe.ema_warmup, find_preset("paper", "cifar10", "vggpp").recipe.augment
         (False, ('flip', 'shift:4'))
     """
     require_known("preset", name, dict.fromkeys(preset.name for preset in PRESETS))
+    if all_inputs and name == DEFAULT and any(each.name == GIVEN_ALL and each.fits(data, model) for each in PRESETS):
+        name = GIVEN_ALL
     named = [preset for preset in PRESETS if preset.name == name]
     found = next((preset for preset in named if preset.fits(data, model)), None)
     if found is None:
