@@ -156,3 +156,11 @@ def test_each_previous_label_may_have_its_own_weights() -> None:
             mixing.tell(label)
         lengths[by_previous_label] = total
     assert lengths[True] < lengths[False] / 2
+
+
+def test_a_weight_far_below_zero_learns_without_a_warning() -> None:
+    mixing = PureLogistic(learning_rate=100.0, parametrisation="softplus", optimizer="gradient").begin(1, 2)
+    for experts in (np.array([[-np.inf, 0.0]]), np.log([[0.5, 0.5]])):
+        mixing.row(experts)
+        mixing.tell(0)
+    assert np.isfinite(mixing.row(np.log([[0.9, 0.1]]))).all()
