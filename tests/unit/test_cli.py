@@ -383,7 +383,7 @@ def test_every_preset_makes_a_plan_for_every_method(preset: Preset) -> None:
 
 
 def test_presets_are_found_by_data_and_model() -> None:
-    assert {preset.name for preset in PRESETS} == {"default", "best", "experts", "plain", "paper"}
+    assert {preset.name for preset in PRESETS} == {"default", "best", "experts", "plain", "paper", "all-inputs"}
     assert find_preset("default", "csv:a.csv", "mlp2") != find_preset("default", "mnist", "lenet")
     assert find_preset("best", "csv:mnist.csv", "mlp2").data == ("csv:*", "table:*")
     assert find_preset("best", "cifar10", "vggpp").method("mi-rb", {}) == pq.ReplayBuffer(
