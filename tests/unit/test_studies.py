@@ -16,11 +16,12 @@ from prequential.coding.container import Container
 from prequential.data.arrays import from_arrays
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
+from prequential.learn.all_inputs import digest_of_tensors
 from prequential.plain import read_bytes, sealed, unsealed
 from prequential.runs import study_files
 from prequential.runs.progress import Progress
 from prequential.runs.record import Record
-from prequential.runs.study_files import ABOUT_FILE, MOST_BYTES, digest_of_tensors
+from prequential.runs.study_files import ABOUT_FILE, MOST_BYTES
 
 Captured = pytest.CaptureFixture[str]
 METHOD = pq.AllInputs(

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from prequential.events import Indices
-from prequential.learn.all_inputs import FromAllInputs, share_study, studies_first
+from prequential.learn.all_inputs import FromAllInputs
 from prequential.learn.learning import Learning, given_inputs
+from prequential.learn.shared_studies import share_study, who_study
 from prequential.methods.joint import ForExperts
 
 
@@ -40,17 +41,13 @@ class Executing:
             given_inputs(each).train_beside_steps(batches, labels, event)
 
     def study_steps(self, batches: Indices, event: int) -> None:
-        for each in self._who_study():
+        for each in who_study(self.members):
             each.study_steps(batches, event)
 
     def end_study(self, indices: Indices) -> None:
-        for each in self._who_study():
+        for each in who_study(self.members):
             each.end_study(indices)
             share_study(each, self.members)
-
-    def _who_study(self) -> list[FromAllInputs]:
-        found = [each for each in self.members if isinstance(each, FromAllInputs)]
-        return [each for each in found if studies_first(each, found)]
 
     def calibrate(self, indices: Indices, labels: Tensor) -> None:
         for each in self.members:
@@ -80,9 +77,9 @@ class Executing:
                     given_inputs(learner).train_beside_steps(
                         event.indices, labels.view(event.labelled.shape), event.number
                     )
-                case "Study" if learner in self._who_study():
+                case "Study" if learner in who_study(self.members):
                     given_inputs(learner).study_steps(event.indices, event.number)
-                case "EndStudy" if isinstance(learner, FromAllInputs) and learner in self._who_study():
+                case "EndStudy" if isinstance(learner, FromAllInputs) and learner in who_study(self.members):
                     learner.end_study(event.indices[0])
                     share_study(learner, self.members)
                 case "Study" | "EndStudy":

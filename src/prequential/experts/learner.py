@@ -16,12 +16,13 @@ from prequential.experts.code import MixedCode
 from prequential.experts.executing import Executing, Member
 from prequential.experts.prediction import MixedPrediction
 from prequential.files import digest_of
-from prequential.learn.all_inputs import FromAllInputs, studies_first
+from prequential.learn.all_inputs import FromAllInputs
 from prequential.learn.base import EVALUATION_SIZE, BaseLearner
 from prequential.learn.estimate import Share
 from prequential.learn.inputs import Inputs
 from prequential.learn.learning import Learning
 from prequential.learn.prediction import Predicted, Prediction
+from prequential.learn.shared_studies import studies_first
 from prequential.methods.joint import ForExperts, Joint
 from prequential.plan import Plan
 from prequential.walks import with_reads

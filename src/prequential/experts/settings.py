@@ -10,9 +10,9 @@ from prequential.experts.codes import SimpleCodes
 from prequential.learn.recipe import Recipe
 from prequential.libraries import prefix_of
 from prequential.methods import Method
-from prequential.methods.all_inputs import for_inputs
 from prequential.methods.joint import Joint, method_settings
 from prequential.methods.rebuild import find_method, method_from_settings
+from prequential.methods.several import for_inputs
 from prequential.mixers import Mixer, mixer_from_settings
 from prequential.models import ModelFactory, name_of
 from prequential.presets import recipe_from_settings

@@ -16,8 +16,8 @@ from prequential.errors import PreqError
 from prequential.events import Indices
 from prequential.files import digest_of
 from prequential.learn.beside import Beside
-from prequential.learn.inputs import measured_together
-from prequential.learn.last_layer import last_layer_of, require_flat_features, with_last_layer
+from prequential.learn.inputs import channels_last, measured_together
+from prequential.learn.last_layer import find_last_layer, last_layer_of, require_flat_features, with_last_layer
 from prequential.learn.learner import Learner
 from prequential.learn.optimizers import InGroups, make_optimizer
 from prequential.learn.probe import fingerprint_of
@@ -105,8 +105,7 @@ class FromAllInputs(Learner):
     def _last_parameters(self) -> list[nn.Parameter]:
         if self._studies:
             return list(last_layer_of(self.model).parameters())
-        linear = [each for each in self.model.modules() if isinstance(each, nn.Linear)]
-        return list(linear[-1].parameters()) if linear else []
+        return list(find_last_layer(self.model, self.target.output_size, name_of(self.factory))[1].parameters())
 
     def probe(self, num_examples: int) -> None:
         super().probe(num_examples)
@@ -157,7 +156,7 @@ class FromAllInputs(Learner):
         """Of what the study gave; None before its end, or where there is none."""
         if not self.studied or self.is_studying:
             return None
-        return digest_of(b"".join(tensor.cpu().contiguous().numpy().tobytes() for tensor in self.studied))
+        return digest_of_tensors(self.studied)
 
     def _fresh_tensors(self, event: int) -> Any:
         """Whoever starts anew starts from what was studied."""
@@ -232,18 +231,9 @@ def _viewed(views: Any, inputs: Tensor, draws: Tensor) -> Tensor:
 
 
 def _together(*parts: Tensor) -> Tensor:
-    inputs = torch.cat(parts) if len(parts) > 1 else parts[0]
-    return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
+    return channels_last(torch.cat(parts) if len(parts) > 1 else parts[0])
 
 
-def studies_first(learner: FromAllInputs, learners: Iterable[object]) -> bool:
-    """Whether no learner before it among these does the same study."""
-    others = (each for each in learners if isinstance(each, FromAllInputs))
-    return next(each for each in others if each.study_key == learner.study_key) is learner
-
-
-def share_study(learner: FromAllInputs, learners: Iterable[object]) -> None:
-    """Give what one has studied to those who do the same study."""
-    for each in learners:
-        if isinstance(each, FromAllInputs) and each is not learner and each.study_key == learner.study_key:
-            each.take_study(learner.studied)
+def digest_of_tensors(tensors: Iterable[Tensor]) -> str:
+    """Of their numbers, one after the other."""
+    return digest_of(b"".join(tensor.cpu().contiguous().numpy().tobytes() for tensor in tensors))

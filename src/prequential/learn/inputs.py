@@ -79,7 +79,7 @@ class Inputs:
 
     def augmented(self, inputs: Tensor, draws: Tensor) -> Tensor:
         """Prepared inputs, augmented as these draws say."""
-        return inputs if self.augmentation is None else _channels_last(self.augmentation(inputs, draws))
+        return inputs if self.augmentation is None else channels_last(self.augmentation(inputs, draws))
 
     def prepared(self, stored: Tensor) -> Tensor:
         """Stored inputs on the device, in the network's type and layout."""
@@ -88,12 +88,12 @@ class Inputs:
             inputs = inputs.to(self._whole_as)
         if inputs.dtype == torch.float32 and self.dtype != torch.float32:
             inputs = inputs.to(self.dtype)
-        return _channels_last(inputs)
+        return channels_last(inputs)
 
     def logits(self, model: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
         """What a model that predicts makes of clean inputs; averaged over mirror images and moved views if asked."""
         views = self._seen(inputs)
-        logits = model(views[0] if len(views) == 1 else _channels_last(torch.cat(views))).to(self.dtype)
+        logits = model(views[0] if len(views) == 1 else channels_last(torch.cat(views))).to(self.dtype)
         return logits if len(views) == 1 else logits.view(len(views), len(inputs), -1).mean(0)
 
     def _seen(self, inputs: Tensor) -> list[Tensor]:
@@ -140,7 +140,8 @@ def measured_together(positions: Indices) -> list[Indices]:
     return np.array_split(positions, -(-len(positions) // MEASURED_AT_ONCE))
 
 
-def _channels_last(inputs: Tensor) -> Tensor:
+def channels_last(inputs: Tensor) -> Tensor:
+    """Images with their channels last in memory; other inputs as they are."""
     return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
 
 

@@ -54,8 +54,8 @@ def find_last_layer(model: nn.Module, output_size: int, name: str) -> tuple[str,
     found = [(path, each) for path, each in model.named_modules() if isinstance(each, nn.Linear)]
     if not found or not found[-1][0] or found[-1][1].out_features != output_size:
         raise PreqError(
-            f"the model '{name}' does not end in a linear layer with {output_size} outputs, so it has no features to "
-            "study; give all inputs without a study (--study-steps 0)"
+            f"the model '{name}' does not end in a linear layer with {output_size} outputs; a study (--study-steps) "
+            "and a learning rate of what is below it (--body-rate) need one, so leave these out"
         )
     return found[-1]
 

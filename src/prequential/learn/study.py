@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from prequential.data.augment import Pipeline
 from prequential.learn import functional
+from prequential.learn.inputs import channels_last
 from prequential.learn.last_layer import last_layer_of
 from prequential.learn.optimizers import make_optimizer
 from prequential.learn.recipe import Recipe
@@ -40,7 +41,8 @@ class Study:
         model: what is studied with, its last layer a `LastLayer`.
         given: the settings.
         views: what makes the views; None leaves inputs as they are.
-        seed: of the projection's first weights; the caller's generators are seeded by it already.
+
+    The projection's first weights are drawn from torch's generators, which whoever makes it has seeded.
     """
 
     def __init__(self, model: nn.Module, given: AllInputs, views: Pipeline | None) -> None:
@@ -105,18 +107,15 @@ class Study:
             found = self._predictor(self._projection(self._model(both)))
         with torch.no_grad(), computing():
             keys = self._average[1](self._average[0](both))
-        temperature, dtype = self.given.study_temperature, self.count.dtype if both.dtype == torch.float64 else None
-        found, keys = (F.normalize(each.to(dtype or torch.float32)) for each in (found, keys))
+        temperature, dtype = self.given.study_temperature, torch.promote_types(both.dtype, torch.float32)
+        found, keys = (F.normalize(each.to(dtype)) for each in (found, keys))
         there = contrast(found[:number], keys[number:], temperature)
         return there + contrast(found[number:], keys[:number], temperature)
 
     def _both(self, inputs: Tensor, draws: Tensor | None) -> Tensor:
         if self.views is None or draws is None:
             return torch.cat([inputs, inputs])
-        views = [self.views(inputs, part.contiguous()) for part in draws.chunk(2, dim=1)]
-        return torch.cat(views).contiguous(
-            memory_format=torch.channels_last if inputs.dim() == 4 else torch.contiguous_format
-        )
+        return channels_last(torch.cat([self.views(inputs, part.contiguous()) for part in draws.chunk(2, dim=1)]))
 
     @torch.no_grad()
     def move(self, gradients: list[Tensor]) -> None:

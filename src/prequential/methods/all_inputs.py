@@ -167,11 +167,6 @@ def _anywhere(count: int, num_inputs: int, seed: int, number: int) -> Indices:
     return integers_below(num_inputs, derive(seed, "beside", number), np.arange(count))
 
 
-def for_inputs(method: Method, num_inputs: int) -> Method:
-    """A method for data with so many inputs: the number is put in where it is given all of them."""
-    return method.of(num_inputs) if isinstance(method, AllInputs) else method
-
-
 def given_all_inputs(method: Any) -> AllInputs | None:
     """The settings of a method that is given all inputs, None of another."""
     return method if isinstance(method, AllInputs) else None

@@ -1,16 +1,15 @@
 """What is asked of a method, and of a joint one of each. No torch."""
 
 from prequential.methods.all_inputs import AllInputs
-from prequential.methods.all_inputs import for_inputs as one_for_inputs
 from prequential.methods.joint import Joint
 from prequential.methods.method import Method
 
 
 def for_inputs(method: Method, num_inputs: int) -> Method:
-    """A method for data with so many inputs, of a joint one each."""
+    """A method for data with so many inputs, of a joint one each: the number is put in where all are given."""
     if isinstance(method, Joint):
-        return Joint.of([one_for_inputs(each, num_inputs) for each in method.methods])
-    return one_for_inputs(method, num_inputs)
+        return Joint.of([for_inputs(each, num_inputs) for each in method.methods])
+    return method.of(num_inputs) if isinstance(method, AllInputs) else method
 
 
 def num_study_steps(method: Method) -> int:

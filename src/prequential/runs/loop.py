@@ -48,9 +48,10 @@ def execute(
     for number, event, batches in blocks(plan.events(recorder.num_events), recorder.num_events, learner.steps_at_once):
         match event:
             case TrainBeside(indices):
-                labelled = np.stack(batches)[:, : len(indices)]
+                positions = np.stack(batches)
+                labelled = positions[:, : len(indices)]
                 found = labels.of(labelled.reshape(-1)).view(labelled.shape)
-                given_inputs(learner).train_beside_steps(np.stack(batches), found, number)
+                given_inputs(learner).train_beside_steps(positions, found, number)
             case Study():
                 given_inputs(learner).study_steps(np.stack(batches), number)
             case EndStudy(indices):
@@ -79,8 +80,9 @@ def execute(
                 event.execute(learner, labels.of(used) if len(used) else None, number)
             case _:
                 raise unknown_event(event, f"event {number}")
-        recorder.advance(number + max(len(batches), 1), *_counted(event, len(batches)))
-        if _kind(event) == "EndStudy":
+        kind = event.kind if isinstance(event, ForExperts) else type(event).__name__
+        recorder.advance(number + max(len(batches), 1), *_counted(event, kind, len(batches)))
+        if kind == "EndStudy":
             (studies or Studies()).ended(learner, recorder)
         if recorder.pause_is_due():
             pause()
@@ -97,12 +99,8 @@ def _tell_left_out(learner: Learning) -> None:
         learner.tell_left_out()
 
 
-def _kind(event: Event) -> str:
-    return event.kind if isinstance(event, ForExperts) else type(event).__name__
-
-
-def _counted(event: Event, num_steps: int) -> tuple[int, int]:
+def _counted(event: Event, kind: str, num_steps: int) -> tuple[int, int]:
     """Labelled examples that were trained on, and steps of a study, where so many steps came together."""
-    if _kind(event) == "Study":
+    if kind == "Study":
         return 0, num_steps or getattr(event, "num_events", 0)
     return (num_steps * len(event.indices) if isinstance(event, Train) else getattr(event, "num_trained", 0)), 0

@@ -31,8 +31,9 @@ from prequential.learn.learning import Learning
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
-from prequential.methods.all_inputs import for_inputs, given_all_inputs
+from prequential.methods.all_inputs import given_all_inputs
 from prequential.methods.joint import ForExperts
+from prequential.methods.several import for_inputs
 from prequential.plan import Plan
 from prequential.runs.beginning import facts_of
 from prequential.runs.facts import Facts

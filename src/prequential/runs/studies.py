@@ -1,7 +1,7 @@
 """What a run studies: computed in it, or taken from a file that an earlier one has written, and told either way."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,9 @@ from typing import Any
 from prequential.errors import PreqError, PreqWarning
 from prequential.experts.learner import MixedLearner
 from prequential.files import digest_of
-from prequential.learn.all_inputs import FromAllInputs, share_study, studies_first
+from prequential.learn.all_inputs import FromAllInputs
 from prequential.learn.learning import Learning
+from prequential.learn.shared_studies import share_study, who_study
 from prequential.runs.recorder import Recorder
 from prequential.runs.studied import FILE, HERE
 from prequential.runs.study_files import ABOUT_FILE, default_folder, place_of, read_about, read_study, write_study
@@ -38,7 +39,7 @@ class Studies:
 
     def begin(self, learner: Learning, recorder: Recorder) -> None:
         """Before the first event: take over what was studied before."""
-        for number, each in enumerate(_who_study(learner)):
+        for number, each in enumerate(who_study(_members(learner))):
             if recorder.num_events or not each.is_studying:
                 continue
             if self.trusted is not None:
@@ -70,7 +71,7 @@ class Studies:
     def ended(self, learner: Learning, recorder: Recorder) -> None:
         """After the end of a study: note it, hold it against what is expected, and keep it."""
         noted = {study["key"] for study in recorder.studies}
-        for number, each in enumerate(_who_study(learner)):
+        for number, each in enumerate(who_study(_members(learner))):
             if each.is_studying or each.study_key in noted:
                 continue
             seconds = recorder.seconds - sum(study["seconds"] for study in recorder.studies if study["from"] == HERE)
@@ -94,12 +95,6 @@ class Studies:
 
 def _members(learner: Learning) -> list[Learning]:
     return list(learner.members) if isinstance(learner, MixedLearner) else [learner]
-
-
-def _who_study(learner: Learning) -> Iterator[FromAllInputs]:
-    """Those whose studies differ, the first of each."""
-    found = [each for each in _members(learner) if isinstance(each, FromAllInputs) and each.given.study_steps]
-    return (each for each in found if studies_first(each, found))
 
 
 def _expected(study: Mapping[str, Any] | None, number: int) -> str | None:

@@ -19,7 +19,7 @@ from prequential.data.download import cache_directory
 from prequential.errors import PreqError
 from prequential.files import digest_of, write_atomically, writing
 from prequential.formats import STUDY_FILE
-from prequential.learn.all_inputs import FromAllInputs
+from prequential.learn.all_inputs import FromAllInputs, digest_of_tensors
 from prequential.learn.environment import arithmetic
 from prequential.models import name_of
 from prequential.plain import MisfitError, read_bytes, require_shape, sealed, unsealed
@@ -144,8 +144,3 @@ def _read_part(place: Path, digest: str) -> dict[str, Tensor]:
     if digest_of(content) != digest:
         raise PreqError(f"{file} is damaged: its content does not fit its name")
     return tensors_in(content, file)
-
-
-def digest_of_tensors(tensors: Sequence[Tensor]) -> str:
-    """As `FromAllInputs.study_digest` makes it."""
-    return digest_of(b"".join(tensor.cpu().contiguous().numpy().tobytes() for tensor in tensors))
