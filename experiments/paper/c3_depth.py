@@ -1,29 +1,49 @@
 """C.3: depth. The MLP with one to three hidden layers on MNIST, VGG++ with 11 to 19 layers on CIFAR-100.
 
 10,000 labels, three seeds; K = 25 for the MLP and 50 for VGG++. With --small: the MLPs, 4,096 labels, K = 8.
+With --narrow: VGG++ of an eighth of its width, 4,096 labels, K = 12.
 """
 
 from itertools import pairwise
 from pathlib import Path
 
-from jobs import SEEDS, USUAL, Job, Result, by_seed, difference, draw_regret, main, mean_of, of_the_paper, table
+from jobs import (
+    NARROW,
+    NARROW_PASSES,
+    SEEDS,
+    USUAL,
+    Job,
+    Result,
+    Scale,
+    by_seed,
+    difference,
+    draw_regret,
+    main,
+    mean_of,
+    of_the_paper,
+    table,
+)
 
 import prequential as pq
 
 MLPS, VGGS = ("mlp1", "mlp2", "mlp3"), ("vggpp-11", "vggpp-13", "vggpp", "vggpp-19")
 
 
-def plan(small: bool, done: list[Result]) -> list[Job]:
+def plan(scale: Scale, done: list[Result]) -> list[Job]:
+    small = scale is Scale.SMALL
     jobs = []
-    for model in MLPS if small else (*MLPS, *VGGS):
+    narrow = scale is Scale.NARROW
+    for model in MLPS if small else VGGS if narrow else (*MLPS, *VGGS):
         mnist = model in MLPS
         for seed in SEEDS:
             changes = {"learning_rate": 1e-3, "eps": 1e-4} if mnist else {"ema_step_size": 0.03}
-            method = pq.ReplayStreams(num_streams=8 if small else 25 if mnist else 50, batch_size=32 if mnist else 64)
+            passes = 8 if small else NARROW_PASSES if narrow else 25 if mnist else 50
+            method = pq.ReplayStreams(num_streams=passes, batch_size=32 if mnist or narrow else 64)
             data = "mnist" if mnist else "cifar100"
             jobs.append(
                 Job(
-                    labels={"model": model, "seed": seed}, data=data, length=4096 if small else 10_000, model=model,
+                    labels={"model": model, "seed": seed}, data=data, model=model,
+                    length=10_000 if scale is Scale.FULL else 4096, width=NARROW["width"] if narrow else 1.0,
                     method=method, recipes=[USUAL if small else of_the_paper(data, **changes)], seed=seed,
                 )
             )  # fmt: skip
@@ -48,4 +68,4 @@ def tell(done: list[Result], picture: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(__file__, __doc__, plan, tell)
+    main(__file__, __doc__, plan, tell, scales=tuple(Scale))

@@ -6,14 +6,29 @@ CIFAR-100, VGG++, 10,000 labels, K from 5 to 200, three seeds. With --small: LeN
 from itertools import pairwise
 from pathlib import Path
 
-from jobs import SEEDS, SMALL, USUAL, Job, Result, by_seed, difference, draw_regret, main, mean_of, of_the_paper, table
+from jobs import (
+    SEEDS,
+    SMALL,
+    USUAL,
+    Job,
+    Result,
+    Scale,
+    by_seed,
+    difference,
+    draw_regret,
+    main,
+    mean_of,
+    of_the_paper,
+    table,
+)
 
 import prequential as pq
 
 NUMBERS, SMALL_NUMBERS = (5, 10, 25, 50, 100, 200), (1, 2, 4, 8, 16, 32)
 
 
-def plan(small: bool, done: list[Result]) -> list[Job]:
+def plan(scale: Scale, done: list[Result]) -> list[Job]:
+    small = scale is Scale.SMALL
     place = SMALL if small else {"data": "cifar100", "length": 10_000, "model": "vggpp"}
     recipe = USUAL if small else of_the_paper("cifar100", ema_step_size=0.03)
     return [

@@ -7,7 +7,21 @@ best of five costs ln 5 nats to name, which is charged. With --small: LeNet on M
 import math
 from pathlib import Path
 
-from jobs import SEEDS, SMALL, USUAL, Job, Result, by_seed, difference, draw_regret, main, mean_of, of_the_paper, table
+from jobs import (
+    SEEDS,
+    SMALL,
+    USUAL,
+    Job,
+    Result,
+    Scale,
+    by_seed,
+    difference,
+    draw_regret,
+    main,
+    mean_of,
+    of_the_paper,
+    table,
+)
 
 import prequential as pq
 
@@ -15,7 +29,8 @@ SCALES = (100, 300, 1_000, 3_000, 10_000)
 LAWS = {"exponential": pq.Exponential, "pareto": pq.Pareto}
 
 
-def plan(small: bool, done: list[Result]) -> list[Job]:
+def plan(scale: Scale, done: list[Result]) -> list[Job]:
+    small = scale is Scale.SMALL
     place = SMALL if small else {"data": "cifar100", "length": 10_000, "model": "vggpp"}
     recipe = USUAL if small else of_the_paper("cifar100", ema_step_size=0.03)
     laws: dict[tuple[str, int | None], object] = {("uniform", None): pq.Uniform()}

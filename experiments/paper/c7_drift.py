@@ -22,7 +22,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from jobs import SEEDS, Job, Result, by_seed, difference, draw_regret, main, mean_of, table
+from jobs import SEEDS, Job, Result, Scale, by_seed, difference, draw_regret, main, mean_of, table
 
 import prequential as pq
 
@@ -98,7 +98,8 @@ def sources(small: bool) -> dict[str, tuple[str, int | None, dict[str, str]]]:
     }
 
 
-def plan(small: bool, done: list[Result]) -> list[Job]:
+def plan(scale: Scale, done: list[Result]) -> list[Job]:
+    small = scale is Scale.SMALL
     size = {"batch_size": 16}
     ways: dict[tuple[str, int | None], object] = {("uniform", None): pq.ReplayStreams(num_streams=4, **size)}
     for scale in SCALES:

@@ -9,7 +9,7 @@ import math
 import statistics
 from pathlib import Path
 
-from jobs import SEEDS, Job, Result, by_seed, draw_regret, drawn, main, mean_of, table
+from jobs import SEEDS, Job, Result, Scale, by_seed, draw_regret, drawn, main, mean_of, table
 
 import prequential as pq
 
@@ -17,7 +17,8 @@ CHANNELS = ("R", "RG", "RGB")
 MODELS = {"lenet": 32, "mlp2": 32, "mnistnet": 4}
 
 
-def plan(small: bool, done: list[Result]) -> list[Job]:
+def plan(scale: Scale, done: list[Result]) -> list[Job]:
+    small = scale is Scale.SMALL
     jobs = []
     passes = 8 if small else 30
     for model, num in {"lenet": 4}.items() if small else MODELS.items():

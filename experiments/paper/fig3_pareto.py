@@ -3,12 +3,30 @@
 MNIST with LeNet: 64 draws a method, stacks of four that share passes and width. CIFAR-10 and CIFAR-100 with VGG++:
 10,000 labels, 12 draws a method. For "CI/FS wins at large FLOPs": CIFAR-100, 50,000 labels, for each method the recipe
 that was best at 10,000 labels, 50 passes, three seeds. With --small: LeNet, 4,096 labels, 3 × 2 stacks, three seeds.
+With --narrow: CIFAR-100, VGG++ of an eighth of its width, 4,096 labels, 3 to 48 passes, for each the better of two
+recipes on seed 0, three seeds.
 """
 
 import math
 from pathlib import Path
 
-from jobs import SEEDS, SMALL, Job, Result, best_of, by_seed, difference, drawn, draws_of, main, mean_of, table
+from jobs import (
+    NARROW,
+    SEEDS,
+    SMALL,
+    Job,
+    Result,
+    Scale,
+    best_of,
+    by_seed,
+    difference,
+    drawn,
+    draws_of,
+    main,
+    mean_of,
+    of_the_paper,
+    table,
+)
 
 import prequential as pq
 from prequential import pareto_front
@@ -19,6 +37,8 @@ KINDS = {
     "ci-cf": (pq.ChunksFineTuned, "epochs"),
 }
 PASSES, WIDTHS = (10, 22, 46, 100), (0.35, 0.71, 1.41, 2.83)
+NARROW_PASSES, RECIPES = (3, 12, 48), (0.03, 0.01)
+"""Of --narrow: passes, and the EMA steps of its recipes."""
 
 
 def method_of(name: str, passes: int, batch_size: int) -> object:
@@ -26,7 +46,10 @@ def method_of(name: str, passes: int, batch_size: int) -> object:
     return kind(batch_size=batch_size, **{setting: passes})
 
 
-def plan(small: bool, done: list[Result]) -> list[Job]:
+def plan(scale: Scale, done: list[Result]) -> list[Job]:
+    if scale is Scale.NARROW:
+        return narrow_plan(done)
+    small = scale is Scale.SMALL
     jobs = []
     for name in KINDS:
         for number, passes in enumerate((4, 16) if small else PASSES):
@@ -83,6 +106,25 @@ def plan(small: bool, done: list[Result]) -> list[Job]:
     return jobs
 
 
+def narrow_plan(done: list[Result]) -> list[Job]:
+    jobs = []
+    for passes in NARROW_PASSES:
+        for name in KINDS:
+            cell = {"data": "cifar100", "method": name, "passes": passes}
+            tried = [r for r in done if r["seed"] == 0 and all(r[k] == v for k, v in cell.items())]
+            wanted = [(ema, 0) for ema in RECIPES]
+            if len(tried) == len(RECIPES):
+                wanted += [(best_of(tried)[0]["recipe"], seed) for seed in SEEDS[1:]]
+            jobs += [
+                Job(
+                    labels={**cell, "recipe": ema, "seed": seed}, **NARROW, method=method_of(name, passes, 32),
+                    recipes=[of_the_paper("cifar100", ema_step_size=ema)], seed=seed, heldout=False,
+                )
+                for ema, seed in wanted
+            ]  # fmt: skip
+    return sorted(jobs, key=lambda job: job.seed)  # what is chosen from comes before what is chosen
+
+
 def places(lines: list[Result]) -> tuple[list[float], list[float]]:
     return [r["flops"]["code"] for r in lines], [r["nats"] for r in lines]
 
@@ -126,7 +168,16 @@ def tell(done: list[Result], picture: Path) -> None:
             if len(found["mi-rs"]) > 2:
                 for name in ("ci-fs", "ci-cf"):
                     gap = difference(found["mi-rs"], found[name])
-                    print(f"{data}, {passes} passes, the best draws: {name} is {gap} than mi-rs: {gap.verdict()}")
+                    told = (
+                        f"{name} is {gap} than mi-rs, with {share_of_flops(shown[data], name, passes):.2f} of its FLOPs"
+                    )
+                    print(f"{data}, {passes} passes, the best draws: {told}: {gap.verdict()}")
+
+
+def share_of_flops(lines: list[Result], name: str, passes: int) -> float:
+    """How many FLOPs a method takes, as a share of those of MI/RS with as many passes."""
+    costs = [by_seed(lines, "flops.code", method=method, passes=passes) for method in (name, "mi-rs")]
+    return sum(costs[0].values()) / sum(costs[1].values())
 
 
 def best_for(front: list[tuple[float, float]], budget: float) -> float:
@@ -134,4 +185,4 @@ def best_for(front: list[tuple[float, float]], budget: float) -> float:
 
 
 if __name__ == "__main__":
-    main(__file__, __doc__, plan, tell)
+    main(__file__, __doc__, plan, tell, scales=tuple(Scale))

@@ -6,14 +6,29 @@ buffer that holds all, and replay streams. With --small: LeNet on MNIST, 4,096 l
 
 from pathlib import Path
 
-from jobs import SEEDS, SMALL, USUAL, Job, Result, by_seed, difference, draw_regret, main, mean_of, of_the_paper, table
+from jobs import (
+    SEEDS,
+    SMALL,
+    USUAL,
+    Job,
+    Result,
+    Scale,
+    by_seed,
+    difference,
+    draw_regret,
+    main,
+    mean_of,
+    of_the_paper,
+    table,
+)
 
 import prequential as pq
 
 CAPACITIES, SMALL_CAPACITIES = (1_000, 2_500, 5_000, 10_000), (128, 512, 2_048)
 
 
-def plan(small: bool, done: list[Result]) -> list[Job]:
+def plan(scale: Scale, done: list[Result]) -> list[Job]:
+    small = scale is Scale.SMALL
     size = {"num_replays": 8} if small else {"num_replays": 50, "batch_size": 64}
     rest = {name: value for name, value in size.items() if name != "num_replays"}
     methods: dict[tuple[str, int | None], object] = {

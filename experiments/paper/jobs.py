@@ -6,7 +6,8 @@ and keeps each run as a line of JSON in DIR/NAME.jsonl; run again, it goes on wi
 that would not end in time. With --table it prints what was found and draws the picture; nothing is run.
 
     python experiments/paper/NAME.py --device cuda --out DIR --minutes 9
-    python experiments/paper/NAME.py --small
+    python experiments/paper/NAME.py --small      # MNIST
+    python experiments/paper/NAME.py --narrow     # CIFAR by narrow networks, where a script has it
     python experiments/paper/NAME.py --table
 
 Each seed s of a comparison has its own order of the data, its own plan and its own initialisation.
@@ -23,6 +24,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,22 @@ from prequential.presets import find_preset
 from prequential.sweeps.sampling import draw_settings
 
 HERE = Path(__file__).parent
+
+
+class Scale(StrEnum):
+    """How far a script is scaled down."""
+
+    FULL = "full"
+    """For a large GPU."""
+    SMALL = "small"
+    """MNIST, LeNet, 4,096 labels: minutes on two cores."""
+    NARROW = "narrow"
+    """CIFAR, VGG++ of an eighth of its width, 4,096 labels: within an hour on two cores."""
+
+
 SMALL: dict[str, Any] = {"data": "mnist", "length": 4096, "model": "lenet"}
+NARROW: dict[str, Any] = {"data": "cifar100", "length": 4096, "model": "vggpp", "width": 1 / 8}
+NARROW_PASSES = 12
 USUAL = pq.Recipe()
 """What --small trains with: a few thousand labels are too few for the paper's space."""
 SEEDS = (0, 1, 2)
@@ -75,7 +92,7 @@ class Job:
         return (counts.trained_examples + counts.recomputed_examples / 3) * len(self.recipes)
 
 
-Plan = Callable[[bool, list[Result]], Iterable[Job]]
+Plan = Callable[[Scale, list[Result]], Iterable[Job]]
 
 
 @lru_cache(maxsize=4)
@@ -142,8 +159,8 @@ def only(plan: Plan, wanted: Sequence[str]) -> Plan:
     """The jobs of a plan whose labels have these values, such as "data=cifar100"."""
     pairs = [each.split("=", 1) for each in wanted]
 
-    def fewer(small: bool, done: list[Result]) -> list[Job]:
-        return [job for job in plan(small, done) if all(str(job.labels[name]) == value for name, value in pairs)]
+    def fewer(scale: Scale, done: list[Result]) -> list[Job]:
+        return [job for job in plan(scale, done) if all(str(job.labels[name]) == value for name, value in pairs)]
 
     return fewer
 
@@ -160,7 +177,7 @@ def work_off(plan: Plan, file: Path, flags: argparse.Namespace) -> None:
         while True:
             done = read(file)
             known = {line["key"] for line in done} | begun
-            for job in [job for job in plan(flags.small, done) if job.key not in known]:
+            for job in [job for job in plan(flags.scale, done) if job.key not in known]:
                 if len(running) >= flags.at_once:
                     break
                 expected = rate.get((job.model, len(job.recipes)), 0.0) * job.work * (len(running) + 1)
@@ -184,7 +201,7 @@ def work_off(plan: Plan, file: Path, flags: argparse.Namespace) -> None:
                 print(
                     f"{job.key}: {least}, {time.time() - since:.0f} s" if lines else f"{job.key}: no time", flush=True
                 )
-    missing = {job.key for job in plan(flags.small, read(file))} - {line["key"] for line in read(file)}
+    missing = {job.key for job in plan(flags.scale, read(file))} - {line["key"] for line in read(file)}
     print(f"{len(missing)} jobs are left" if missing else "all is done", flush=True)
 
 
@@ -342,6 +359,7 @@ def main(
     doc: str | None,
     plan: Plan,
     tell: Callable[[list[Result], Path], None],
+    scales: Sequence[Scale] = (Scale.FULL, Scale.SMALL),
 ) -> None:
     """Parse, run, tell."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -352,13 +370,18 @@ def main(
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="LABEL=VALUE", help="run these jobs alone, such as data=cifar100"
     )
-    parser.add_argument(
-        "--small", action="store_true", help="MNIST, LeNet, 4,096 labels, 3 seeds: minutes on two cores"
-    )
+    sizes = parser.add_mutually_exclusive_group()
+    for scale, means in {
+        Scale.SMALL: "MNIST, LeNet, 4,096 labels, 3 seeds: minutes on two cores",
+        Scale.NARROW: "CIFAR, VGG++ of an eighth of its width, 4,096 labels: within an hour on two cores",
+    }.items():
+        if scale in scales:
+            sizes.add_argument(f"--{scale}", dest="scale", action="store_const", const=scale, help=means)
+    parser.set_defaults(scale=Scale.FULL)
     parser.add_argument("--table", action="store_true", help="run nothing; print what was found and draw the picture")
     flags = parser.parse_args()
     flags.out.mkdir(parents=True, exist_ok=True)
-    name = Path(script).stem + ("_small" if flags.small else "")
+    name = Path(script).stem + ("" if flags.scale is Scale.FULL else f"_{flags.scale}")
     file = flags.out / f"{name}.jsonl"
     if not flags.table:
         work_off(plan, file, flags)

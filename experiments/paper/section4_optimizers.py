@@ -8,7 +8,7 @@ paper's interval, SGD from 3e-3 to 0.3. Then AdamW's draws again with the EMA sw
 from pathlib import Path
 
 import numpy as np
-from jobs import SEEDS, SMALL, Job, Result, difference, drawn, expected_best, main, table
+from jobs import SEEDS, SMALL, Job, Result, Scale, difference, drawn, expected_best, main, table
 
 import prequential as pq
 
@@ -29,7 +29,8 @@ def recipe_of(way: str, number: int) -> pq.Recipe:
     return recipe
 
 
-def plan(small: bool, done: list[Result]) -> list[Job]:
+def plan(scale: Scale, done: list[Result]) -> list[Job]:
+    small = scale is Scale.SMALL
     num, streams = (8, 8) if small else (64, 30)
     return [
         Job(

@@ -7,7 +7,7 @@ since it has no codelength: that favours it. The paper took the best of more; wh
 
 from pathlib import Path
 
-from jobs import Job, Result, drawn, draws_of, expected_best, main, table
+from jobs import Job, Result, Scale, drawn, draws_of, expected_best, main, table
 
 import prequential as pq
 
@@ -40,9 +40,7 @@ def chosen_for(length: int, done: list[Result], data: str, method: str) -> list[
     return [line["draw"] for line in before[: STAGES[stage][1]]] if len(before) == num_before else []
 
 
-def plan(small: bool, done: list[Result]) -> list[Job]:
-    if small:
-        raise SystemExit("this one has no small version; table1_mnist.py --small does the same on MNIST")
+def plan(scale: Scale, done: list[Result]) -> list[Job]:
     jobs = []
     for length, _ in STAGES:
         for data, method in PAPER:
@@ -82,4 +80,4 @@ def tell(done: list[Result], picture: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(__file__, __doc__, plan, tell)
+    main(__file__, __doc__, plan, tell, scales=(Scale.FULL,))

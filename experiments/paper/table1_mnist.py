@@ -7,7 +7,7 @@ LeNet, 4,096 labels.
 
 from pathlib import Path
 
-from jobs import SMALL, Job, Result, best_of, drawn, expected_best, main, table
+from jobs import SMALL, Job, Result, Scale, best_of, drawn, expected_best, main, table
 
 import prequential as pq
 
@@ -20,7 +20,8 @@ PAPER = {
 }
 
 
-def plan(small: bool, done: list[Result]) -> list[Job]:
+def plan(scale: Scale, done: list[Result]) -> list[Job]:
+    small = scale is Scale.SMALL
     jobs = []
     for model, (num, streams) in {"lenet": (8, (8,))}.items() if small else DRAWS.items():
         size = num // len(streams)

@@ -5,7 +5,7 @@ Two recipes, K = 20, 20,000 labels; the better one to the end. It is compared wi
 
 from pathlib import Path
 
-from jobs import Job, Result, best_of, main, of_the_paper, table
+from jobs import Job, Result, Scale, best_of, main, of_the_paper, table
 
 import prequential as pq
 
@@ -13,9 +13,7 @@ RECIPES = {"EMA 0.03": {"ema_step_size": 0.03}, "EMA 0.03, decay 0.03": {"ema_st
 PAPER = {"cifar10": "22,900 nats, 7,500 errors, 0.23, 7.4 %", "cifar100": "87,000 nats, 22,300 errors, 1.10, 30.3 %"}
 
 
-def plan(small: bool, done: list[Result]) -> list[Job]:
-    if small:
-        raise SystemExit("this one has no small version: WRN-28-10 is no network for a laptop")
+def plan(scale: Scale, done: list[Result]) -> list[Job]:
     jobs = []
     for data in PAPER:
         tried = best_of(done, data=data, length=20_000)
@@ -53,4 +51,4 @@ def tell(done: list[Result], picture: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(__file__, __doc__, plan, tell)
+    main(__file__, __doc__, plan, tell, scales=(Scale.FULL,))

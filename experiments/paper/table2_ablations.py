@@ -3,17 +3,22 @@
 CIFAR-10 and CIFAR-100, VGG++ and the same network without weight standardisation, 20,000 labels, K = 50. Every cell is
 the best of the same four recipes on seed 0, then run with three seeds. A run without calibration is the uncalibrated
 code of the run with it: the temperature touches nothing else. With --small: LeNet and LeNet with standardised weights.
+With --narrow: CIFAR-10, networks of an eighth of the width, 4,096 labels, K = 12.
 """
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from jobs import (
+    NARROW,
+    NARROW_PASSES,
     SEEDS,
     SMALL,
     USUAL,
     Job,
     Result,
+    Scale,
     best_of,
     by_seed,
     difference,
@@ -38,9 +43,19 @@ def models_of(small: bool) -> dict[bool, str]:
     return {True: "lenet-ws", False: "lenet"} if small else {True: "vggpp", False: "vgg16-bn"}
 
 
-def plan(small: bool, done: list[Result]) -> list[Job]:
+PLACES: dict[Scale, tuple[tuple[str, ...], int, float, Any]] = {
+    Scale.SMALL: (("mnist",), SMALL["length"], 1.0, pq.ReplayStreams(num_streams=8)),
+    Scale.NARROW: (("cifar10",), NARROW["length"], NARROW["width"], pq.ReplayStreams(num_streams=NARROW_PASSES)),
+    Scale.FULL: (("cifar100", "cifar10"), 20_000, 1.0, pq.ReplayStreams(num_streams=50, batch_size=64)),
+}
+"""Data, labels, width and method."""
+
+
+def plan(scale: Scale, done: list[Result]) -> list[Job]:
+    small = scale is Scale.SMALL
     jobs: list[Job] = []
-    for data in ("mnist",) if small else ("cifar100", "cifar10"):
+    datasets, length, width, streams = PLACES[scale]
+    for data in datasets:
         of_data = []
         for ws, model in models_of(small).items():
             for smoothing in (0.0, 1e-3 if small else 0.01):
@@ -52,13 +67,10 @@ def plan(small: bool, done: list[Result]) -> list[Job]:
                 for name, seed in wanted:
                     base = USUAL if small else of_the_paper(data)
                     recipe = replace(base, **RECIPES[name], label_smoothing=smoothing)
-                    streams = (
-                        pq.ReplayStreams(num_streams=8) if small else pq.ReplayStreams(num_streams=50, batch_size=64)
-                    )
                     of_data.append(
                         Job(
                             labels={**cell, "recipe": name, "seed": seed}, data=data, model=model, method=streams,
-                            recipes=[recipe], seed=seed, length=SMALL["length"] if small else 20_000,
+                            recipes=[recipe], seed=seed, length=length, width=width,
                         )
                     )  # fmt: skip
         jobs += sorted(of_data, key=lambda job: job.seed)  # what is chosen from comes before what is chosen
@@ -104,4 +116,4 @@ def tell(done: list[Result], picture: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(__file__, __doc__, plan, tell)
+    main(__file__, __doc__, plan, tell, scales=tuple(Scale))
