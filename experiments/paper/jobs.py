@@ -331,6 +331,19 @@ def mean_of(values: Mapping[int, float], digits: int = 0) -> str:
     return f"{statistics.mean(values.values()):,.{digits}f}{error}"
 
 
+def cost_of(done: Iterable[Result]) -> str:
+    """How many runs there were, and how long they took; side by side they take less.
+
+    Example:
+        >>> cost_of([{"seconds": 90.0, "machine": "a GPU"}, {"seconds": 30.0, "machine": "a GPU"}])
+        '2 runs, 2 minutes (a GPU)'
+    """
+    spent: dict[str, list[float]] = defaultdict(list)
+    for line in done:
+        spent[line["machine"]].append(line["seconds"])
+    return "; ".join(f"{len(s)} runs, {sum(s) / 60:,.0f} minutes ({machine})" for machine, s in spent.items())
+
+
 def draw_regret(
     ax: Any, done: Sequence[Result], reference: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]]
 ) -> None:
@@ -386,3 +399,4 @@ def main(
     if not flags.table:
         work_off(plan, file, flags)
     tell(read(file), flags.out / f"{name}.png")
+    print(cost_of(read(file)))
