@@ -2,10 +2,12 @@
 
 CIFAR-100, VGG++, 20,000 labels, 50 passes, three seeds. The claims: fine-tuning leaves a gap in held-out error below
 training from scratch; shrink and perturb closes part of it. With --small: LeNet on MNIST, 4,096 labels, 8 passes.
-With --narrow: VGG++ of an eighth of its width, 4,096 labels, 12 passes.
+With --narrow: VGG++ of an eighth of its width, 4,096 labels, 12 passes; training from scratch and fine-tuning also
+with 48.
 """
 
 from pathlib import Path
+from typing import Any
 
 from jobs import (
     NARROW,
@@ -27,14 +29,17 @@ from jobs import (
 
 import prequential as pq
 
+MANY = 48
+"""Passes, of --narrow."""
+PLACES: dict[Scale, dict[str, Any]] = {
+    Scale.SMALL: SMALL,
+    Scale.NARROW: NARROW,
+    Scale.FULL: {"data": "cifar100", "length": 20_000, "model": "vggpp"},
+}
 
-def plan(scale: Scale, done: list[Result]) -> list[Job]:
-    passes, size = {
-        Scale.SMALL: (8, {}),
-        Scale.NARROW: (NARROW_PASSES, {}),
-        Scale.FULL: (50, {"batch_size": 64}),
-    }[scale]
-    methods = {
+
+def methods_of(passes: int, **size: Any) -> dict[str, Any]:
+    return {
         "ci-fs": pq.ChunksFromScratch(epochs=passes, **size),
         "ci-cf": pq.ChunksFineTuned(epochs=passes, **size),
         "ci-cf, shrink 0.4, perturb 0.1": pq.ChunksFineTuned(epochs=passes, shrink=0.4, perturb=0.1, **size),
@@ -42,45 +47,58 @@ def plan(scale: Scale, done: list[Result]) -> list[Job]:
         "mi-rs": pq.ReplayStreams(num_streams=passes, **size),
         "erm": pq.FullDataset(epochs=passes, **size),
     }
-    place = {
-        Scale.SMALL: SMALL,
-        Scale.NARROW: NARROW,
-        Scale.FULL: {"data": "cifar100", "length": 20_000, "model": "vggpp"},
-    }[scale]
+
+
+def plan(scale: Scale, done: list[Result]) -> list[Job]:
+    if scale is Scale.FULL:
+        methods = {(way, 50): method for way, method in methods_of(50, batch_size=64).items()}
+    else:
+        few = 8 if scale is Scale.SMALL else NARROW_PASSES
+        methods = {(way, few): method for way, method in methods_of(few).items()}
+    if scale is Scale.NARROW:  # few passes leave what is trained from scratch behind: the two that matter, with many
+        methods |= {(way, MANY): method for way, method in methods_of(MANY).items() if way in ("ci-fs", "ci-cf")}
     recipe = USUAL if scale is Scale.SMALL else of_the_paper("cifar100", ema_step_size=0.03)
     return [
-        Job(labels={"way": way, "seed": seed}, **place, method=method, recipes=[recipe], seed=seed)
-        for way, method in methods.items()
+        Job(
+            labels={"way": way, "passes": passes, "seed": seed}, **PLACES[scale], method=method, recipes=[recipe],
+            seed=seed,
+        )
+        for (way, passes), method in methods.items()
         for seed in SEEDS
-    ]
+    ]  # fmt: skip
 
 
 def tell(done: list[Result], picture: Path) -> None:
     import matplotlib.pyplot as plt
 
-    ways = list(dict.fromkeys(r["way"] for r in done))
-    coded = [way for way in ways if way != "erm"]
+    kinds = list(dict.fromkeys((r["passes"], r["way"]) for r in done))
     table(
         {
-            "way": way, "nats": mean_of(by_seed(done, way=way)) if way != "erm" else "–",
-            "held-out loss": mean_of(by_seed(done, "heldout.loss", way=way), 3),
-            "held-out error": mean_of(by_seed(done, "heldout.error_rate", way=way), 4),
+            "passes": passes, "way": way,
+            "nats": mean_of(by_seed(done, way=way, passes=passes)) if way != "erm" else "–",
+            "held-out loss": mean_of(by_seed(done, "heldout.loss", way=way, passes=passes), 3),
+            "held-out error": mean_of(by_seed(done, "heldout.error_rate", way=way, passes=passes), 4),
         }
-        for way in ways
+        for passes, way in kinds
     )  # fmt: skip
-    fresh = {s: 1e4 * v for s, v in by_seed(done, "heldout.error_rate", way="ci-fs").items()}
-    for way in coded:
-        if way != "ci-fs":
-            other = {s: 1e4 * v for s, v in by_seed(done, "heldout.error_rate", way=way).items()}
-            gap = difference(fresh, other)
+    for passes, way in kinds:
+        if way not in ("ci-fs", "erm"):
+            gap = difference(errors(done, "ci-fs", passes), errors(done, way, passes))
             more = str(gap).replace("nats longer", "errors more").replace("nats shorter", "errors fewer")
-            print(f"held-out errors among 10,000: {way} makes {more} than ci-fs: {gap.verdict()}")
-            code = difference(by_seed(done, way="ci-fs"), by_seed(done, way=way))
+            print(f"{passes} passes, held-out errors among 10,000: {way} makes {more} than ci-fs: {gap.verdict()}")
+            code = difference(by_seed(done, way="ci-fs", passes=passes), by_seed(done, way=way, passes=passes))
             print(f"  and its code is {code}: {code.verdict()}")
     figure, ax = plt.subplots(figsize=(5.5, 3.6))
-    draw_regret(ax, done, {"way": "mi-rs"}, {way: {"way": way} for way in coded})
+    few = min((passes for passes, _ in kinds), default=0)
+    coded = [way for passes, way in kinds if way != "erm" and passes == few]
+    draw_regret(ax, done, {"way": "mi-rs", "passes": few}, {way: {"way": way, "passes": few} for way in coded})
     figure.tight_layout()
     figure.savefig(picture, dpi=120)
+
+
+def errors(done: list[Result], way: str, passes: int) -> dict[int, float]:
+    """Held-out ones, among 10,000."""
+    return {s: 1e4 * rate for s, rate in by_seed(done, "heldout.error_rate", way=way, passes=passes).items()}
 
 
 if __name__ == "__main__":
