@@ -131,6 +131,7 @@ def places(lines: list[Result]) -> tuple[list[float], list[float]]:
 
 def tell(done: list[Result], picture: Path) -> None:
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
     shown = {
         data: [r for r in done if r["data"] == data and r.get("length") != 50_000]
@@ -149,6 +150,9 @@ def tell(done: list[Result], picture: Path) -> None:
             ax.plot(costs, nats, ".", alpha=0.4, color=f"C{len(fronts) - 1}")
             ax.step(*zip(*front, strict=True), where="post", label=name, color=f"C{len(fronts) - 1}")
         ax.set(xscale="log", yscale="log", title=data, xlabel="FLOPs", ylabel="nats")
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        for part in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+            part(StrMethodFormatter("{x:,.0f}"))
         ax.legend(frameon=False)
         grid = sorted(cost for front in fronts.values() for cost, _ in front)
         for name in KINDS:
@@ -172,6 +176,9 @@ def tell(done: list[Result], picture: Path) -> None:
                         f"{name} is {gap} than mi-rs, with {share_of_flops(shown[data], name, passes):.2f} of its FLOPs"
                     )
                     print(f"{data}, {passes} passes, the best draws: {told}: {gap.verdict()}")
+                    if passes == NARROW_PASSES[-1]:
+                        back = difference(found[name], found["mi-rs"])
+                        print(f"  {name} is ahead at large FLOPs, mi-rs is {back}: {back.verdict()}")
 
 
 def share_of_flops(lines: list[Result], name: str, passes: int) -> float:
