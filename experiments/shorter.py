@@ -41,6 +41,8 @@ RESULTS = "shorter.jsonl"
 CHECKPOINT_SECONDS = 45.0
 SAVING_SECONDS = 20.0
 """Before the end: a run stops, and is saved."""
+GRACE_SECONDS = 20.0
+"""After the end: what has not stopped by then, since it compiles, is ended, and goes on from its last checkpoint."""
 LEAST_SECONDS = 150.0
 """A run that has less would do little more than compile."""
 MOST_FAILED = 3
@@ -198,7 +200,13 @@ class Queue:
                     self._start(job)
             if not self._running:
                 break
-            for future in wait(self._running, return_when=FIRST_COMPLETED).done:
+            patience = self._end + GRACE_SECONDS - time.time()
+            if not (over := wait(self._running, max(patience, 0.0), FIRST_COMPLETED).done):
+                for process in multiprocessing.active_children():
+                    process.kill()
+                print(*(f"{job.name}: ended in time" for _, job, _ in self._running.values()), sep="\n", flush=True)
+                break
+            for future in over:
                 self._take(future)
         for pool in self._idle:
             pool.shutdown()
@@ -207,15 +215,21 @@ class Queue:
 
     def _is_worth(self, job: Job) -> bool:
         """Whether nothing must be known before, it gets on in the time there is, and ends while the machine stays."""
-        if job.waits_for:
+        done = self.known()
+        studied = {tuple(line.get("study_of") or ()) for line in done}
+        if job.waits_for or (job.study and job.study in self._studies_under_way() - studied):
             return False
         if self.flags.tiny:
             return time.time() < self._end
         standing = read_standing(self.out / "runs" / job.name)
-        needed = seconds_left(job, self.known()) * (len(self._running) + 1)
+        needed = seconds_left(job, done) * (len(self._running) + 1)
         needed = max(needed - (standing.seconds if standing else 0.0), 0.0)
         now = time.time()
         return now + min(needed, LEAST_SECONDS) < self._end - SAVING_SECONDS and now + needed < self._stays
+
+    def _studies_under_way(self) -> set[tuple[Any, ...]]:
+        """Those of runs that are going: whoever needs the same waits until it is kept."""
+        return {job.study for _, job, _ in self._running.values() if job.study is not None}
 
     def _start(self, job: Job) -> None:
         context = multiprocessing.get_context("spawn")

@@ -4,6 +4,7 @@ import argparse
 import doctest
 import math
 import shlex
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, cast
 
@@ -152,6 +153,9 @@ def test_nothing_is_begun_that_cannot_get_on(tmp_path: Path) -> None:
     assert [worth(short, minutes=2), worth(long, minutes=2), worth(long, minutes=9)] == [True, False, True]
     assert [worth(long, minutes=9, session=10), worth(long, minutes=9, session=20)] == [False, True]
     assert not worth(rows([], "single")[0], minutes=60)
+    queue = SHORTER.Queue(argparse.Namespace(**flags, minutes=60))
+    queue._running[Future()] = 0.0, long, None
+    assert [queue._is_worth(job) for job in (rows([], "candidate")[1], short)] == [False, True]
 
 
 @pytest.mark.parametrize("row", ["single", "mixed"])
