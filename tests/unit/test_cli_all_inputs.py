@@ -13,6 +13,7 @@ from prequential.cli.settings import parse_settings
 from prequential.data.optional import SequenceDefaults
 from prequential.errors import PreqError
 from prequential.methods.all_inputs import given_all_inputs
+from prequential.presets import PRESETS, find_preset
 from prequential.presets.listed import listed
 from prequential.sweeps.spaces import Resolved, require_space, resolve
 
@@ -155,3 +156,17 @@ def test_a_preset_is_made_for_all_inputs() -> None:
     assert (given.study_steps, given.beside, given.body_rate) == (600, 7, 0.3)
     assert given.method == alone == pq.ReplayStreams(num_streams=80, batch_size=32, first_block=8, min_steps=32)
     assert settled("--all-inputs", "--preset", "best").method.study_steps == 0
+
+
+def test_presets_for_cifar_are_for_networks_with_normalisation_in_every_layer() -> None:
+    def asked(data: str, model: str, *flags: str) -> Any:
+        return parse_settings(ExpertFlags, "run", ["--all-inputs", *flags]).settled((model,), data).method
+
+    replays, many = asked("cifar10", "resnet18", "--method", "mi-rb"), asked("cifar100", "wrn-28-10")
+    assert (replays.study_steps, replays.beside, replays.threshold, replays.study_optimizer) == (16000, 3, 0.9, "sgd")
+    assert replays.method == pq.ReplayBuffer(num_replays=30, batch_size=128, first_block=8, min_steps=4)
+    assert (many.beside, many.threshold, many.method.num_streams) == (7, 0.7, 10)
+    assert asked("cifar10", "mlp2").study_steps == 0
+    assert asked("mnist", "resnet18").study_steps == 600
+    assert find_preset("best", "cifar10", "resnet18").settings["passes"] == 80
+    assert not any(preset.reached for preset in PRESETS if preset.name == "all-inputs" and "mnist" not in preset.data)

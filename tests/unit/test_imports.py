@@ -20,6 +20,9 @@ BLOCK_TORCH = (
     "sys.meta_path.insert(0, Block())\n"
     "pass"
 )
+BLOCK_ALL_BUT_TORCH = BLOCK_TORCH.replace(
+    "== 'torch'", "in ('rich', 'tyro', 'constriction', 'matplotlib', 'optuna', 'pooch', 'pyarrow', 'pandas', 'sklearn')"
+)
 SOURCE = Path(pq.__file__).parent
 READING_COMMANDS = [
     ["compare", "RUNS"],
@@ -65,6 +68,20 @@ def test_imports_of_before_still_work_and_say_what_to_write_now() -> None:
         assert importlib.import_module("prequential.sweep").Uniform is pq.Between
     with pytest.raises(AttributeError, match="has no attribute 'Uniforn'"):
         importlib.import_module("prequential.sweep").Uniforn  # noqa: B018
+
+
+def test_a_run_that_studies_and_mixes_needs_what_comes_with_torch_alone(tmp_path: Path) -> None:
+    run, studies = str(tmp_path / "run"), str(tmp_path / "studies")
+    code = f"""{BLOCK_ALL_BUT_TORCH}
+import prequential as pq
+data = pq.load_data("mnist").take(16).without_heldout()
+small = pq.ReplayBuffer(num_replays=1, batch_size=8)
+given = pq.AllInputs(method=small, study_steps=1, study_batch_size=4, beside=1)
+record = pq.run(pq.Experts.of_seeds("lenet", 2), data, given, seed=0, out={run!r}, study_dir={studies!r})
+print(record.status, pq.load({run!r}).study["from"])
+"""
+    done = python(code)
+    assert done.stdout == "finished this run\n", done.stderr
 
 
 def test_plans_records_measures_and_pictures_work_without_torch(tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rich.filesize import decimal
-
 from prequential.errors import PreqError
 from prequential.files import writing
 from prequential.lock import Lock
@@ -88,6 +86,7 @@ def _download(file: RemoteFile, path: Path) -> None:
     """Have pooch ask one address after the other; what is there and right is not asked for."""
     import pooch
     from requests import RequestException
+    from rich.filesize import decimal  # here, since a run whose data is there needs no rich
 
     shown = sys.stderr.isatty()
     pooch.get_logger().setLevel(logging.INFO if shown else logging.WARNING)

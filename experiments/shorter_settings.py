@@ -1,0 +1,138 @@
+"""The settings that are compared for the table of the shortest codes, and what the table wants of each line.
+
+Where a line has a setting for all inputs of CIFAR, it is that of a prototype of this way, or near it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import prequential as pq
+from prequential.catalogue import own_name
+from prequential.methods.rebuild import find_method
+from prequential.presets import find_preset
+from prequential.settings import described
+
+SO_FAR, ALL = "so-far", "all"
+"""What a code is given: inputs up to the label, or all inputs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A way to code labels: a shipped preset, and what flags change of it."""
+
+    name: str
+    model: str
+    preset: str
+    method: str = "mi-rs"
+    width: float = 1.0
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of method, recipe and all inputs, by their names; "passes" over the past, whatever the method calls
+    them."""
+
+    def changed(self, **changes: Any) -> "Setting":
+        """The same with other changes besides."""
+        return replace(self, changes={**self.changes, **changes})
+
+    def settled(self, data: str, given: str) -> tuple[Any, pq.Recipe]:
+        """The method and the recipe."""
+        preset, kind = find_preset(self.preset, data, self.model), find_method(self.method)
+        of_method = {own: value for name, value in self.changes.items() if (own := own_name(name, kind)) is not None}
+        recipe = replace(preset.recipe, **self._of(pq.Recipe))
+        method = preset.method(self.method, of_method)
+        return (preset.with_all_inputs(method, self._of(pq.AllInputs)) if given == ALL else method), recipe
+
+    def _of(self, kind: type) -> dict[str, Any]:
+        return {name: value for name, value in self.changes.items() if name in described(kind)}
+
+    def flags(self) -> list[str]:
+        """The changes as `preq run` takes them."""
+        words, kinds = [], (find_method(self.method), pq.Recipe, pq.AllInputs)
+        for name, value in self.changes.items():
+            known = {own: kind for kind in kinds if (own := own_name(name, kind) or name) in described(kind)}
+            own, kind = next(iter(known.items()))
+            words.append("--" + (described(kind)[own].terms.flag or own).replace("_", "-"))
+            words += value if isinstance(value, tuple) else [f"{value:g}" if isinstance(value, float) else str(value)]
+        return words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A line of the table."""
+
+    settings: tuple[Setting, ...]
+    """Those that are compared; the first is that of the preset, or near it."""
+    members: int
+    own_studies: bool = False
+    gates: Mapping[str, float]
+    """Nats that a single run or the mixture should not be above."""
+    goal: float
+    before: str = "–"
+    """What it was when this was written."""
+
+
+def _best_so_far(passes: int) -> tuple[Setting, ...]:
+    wide = {"batch_size": 128, "passes": 40}
+    return (
+        Setting(name=f"vggpp, {passes} replays", model="vggpp", preset="best"),
+        Setting(name=f"resnet18, {passes} replays", model="resnet18", preset="best"),
+        Setting(name="wrn-28-10, 40 replays, batches of 128", model="wrn-28-10", preset="best", changes=wide),
+    )
+
+
+_RESNET = {"model": "resnet18", "preset": "all-inputs", "method": "mi-rb"}
+_DIGITS = {"model": "smallconv", "preset": "best", "method": "mi-rb"}
+_OF_DIGITS = {"beside": 7, "strong_views": ("affine:2", "cutout:8")}
+_STUDIED = {"study_steps": 8_000, "study_batch_size": 256, "study_views": ("affine:2", "cutout:8")}
+_SURE = {"threshold": 0.8, "label_smoothing": 0.0}
+CELLS: dict[tuple[str, str], Cell] = {
+    (SO_FAR, "cifar10"): Cell(
+        settings=_best_so_far(80), members=3, gates={"mixed": 16_600}, goal=13_000, before="18,154 (vggpp, best)"
+    ),
+    (SO_FAR, "cifar100"): Cell(
+        settings=_best_so_far(60), members=3, gates={"mixed": 79_000}, goal=65_000, before="85,743 (vggpp, best)"
+    ),
+    (SO_FAR, "mnist"): Cell(
+        settings=(
+            Setting(name="smallconv, 80 replays", model="smallconv", preset="best"),
+            Setting(
+                name="smallconv, 160 replays", model="smallconv", preset="best",
+                changes={"passes": 160, "min_steps": 16},
+            ),
+            Setting(name="resnet18 of half width, 80 replays", model="resnet18", preset="best", width=0.5),
+        ),
+        members=4, gates={"mixed": 1_100}, goal=800, before="1,199 (smallconv, best)",
+    ),
+    (ALL, "cifar10"): Cell(
+        settings=(
+            Setting(name="30 replays, 3 beside", **_RESNET),
+            Setting(
+                name="10 replays, 7 beside", **_RESNET,
+                changes={"passes": 10, "beside": 7, "ema_step_size": 3e-3, "weight_decay": 0.05, **_SURE},
+            ),
+            Setting(name="30 replays, 7 beside", **_RESNET, changes={"beside": 7, **_SURE}),
+        ),
+        members=2, own_studies=True, gates={"single": 9_600, "mixed": 9_000}, goal=7_000,
+    ),
+    (ALL, "cifar100"): Cell(
+        settings=(
+            Setting(name="10 replays, 7 beside", **_RESNET),
+            Setting(name="30 replays, 3 beside", **_RESNET, changes={"passes": 30, "beside": 3}),
+            Setting(name="30 replays, 7 beside", **_RESNET, changes={"passes": 30, "ema_step_size": 1.5e-3}),
+        ),
+        members=3, gates={"single": 58_000, "mixed": 55_000}, goal=45_000,
+    ),
+    (ALL, "mnist"): Cell(
+        settings=(
+            Setting(name="study, 7 beside", **_DIGITS, changes={**_STUDIED, **_OF_DIGITS, "body_rate": 0.3}),
+            Setting(name="study, 7 beside, body at the full rate", **_DIGITS, changes={**_STUDIED, **_OF_DIGITS}),
+            Setting(name="no study, 7 beside", **_DIGITS, changes=_OF_DIGITS),
+            Setting(
+                name="few labels' preset, longer study, falling rate", model="smallconv", preset="all-inputs",
+                method="mi-rb",
+                changes={"study_steps": 8_000, "full_rate_steps": 8_000, "ema_step_size": 3e-3, "min_steps": 8},
+            ),
+        ),
+        members=4, gates={"mixed": 1_050}, goal=700,
+    ),
+}  # fmt: skip
