@@ -181,9 +181,13 @@ def test_the_step_of_a_study_is_known_without_asking_the_device(monkeypatch: pyt
     batches, labels = np.arange(24)[None], torch.zeros(1, 8, dtype=torch.int64)
     learner.study_steps(batches[:, :12], 0)
     learner.train_beside_steps(batches, labels, 1)  # which is recorded only now
-    counted = torch.Tensor.__int__
-    asked = []
-    monkeypatch.setattr(torch.Tensor, "__int__", lambda tensor: asked.append(tensor) or counted(tensor))
+    counted, asked = torch.Tensor.__int__, list[torch.Tensor]()
+
+    def asking(tensor: torch.Tensor) -> int:
+        asked.append(tensor)
+        return counted(tensor)
+
+    monkeypatch.setattr(torch.Tensor, "__int__", asking)
     learner.study_steps(batches[:, :12], 1)
     learner.train_beside_steps(batches, labels, 2)
     assert not asked

@@ -83,7 +83,7 @@ def _members(
         require_trainable(expert.model, method)
         if expert.averages:
             settings = engines.settings | {"seed": seed, "width": width, "averages": expert.averages}
-            averaged = AveragedLearner
+            averaged: type[AveragedLearner] = AveragedLearner
             if (given := given_all_inputs(method)) is not None:
                 averaged, settings = AveragedFromAllInputs, settings | {"given": given}
             made.append(Member(averaged(expert.model, data, recipe, **settings), own, follows))

@@ -84,7 +84,7 @@ class Recorder:
     @property
     def study_seconds(self) -> float:
         """That studies took which were done here, and have come to their end."""
-        return sum(study["seconds"] for study in self.studies if study["from"] == HERE)
+        return float(sum(study["seconds"] for study in self.studies if study["from"] == HERE))
 
     def advance(self, num_events: int, num_trained: int, num_studied: int = 0) -> None:
         """Members that are going have so many events behind them, and were trained on so many examples more; or there
