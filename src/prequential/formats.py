@@ -62,6 +62,7 @@ RECORD = IDENTITY | {
 PROGRESS = {
     **{"position": COUNT, "errors": COUNT, "trained_examples": COUNT, "seconds": Real(0), "host": str},
     "nats": (None, Real()),
+    **{"studied_steps?": COUNT, "study_steps?": COUNT, "study_seconds?": Real(0)},
 }
 """`progress.json` of a run that goes on."""
 COUNTERS = dict.fromkeys(("num_events", "position", "num_predictions", "trained_examples"), COUNT)

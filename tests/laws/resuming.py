@@ -54,6 +54,7 @@ def require_same_bits(
                 learner, recorder = fresh()
                 for member, earlier in zip(recorder.members, before, strict=True):
                     member._arrays, member.path = earlier._arrays, Path()  # as files would keep them
+                getattr(learner, "expect", lambda names: None)(set(state))
                 learner.restore(state)
                 recorder.go_back_to(counters)
         execute(plan, learner, labels, recorder)

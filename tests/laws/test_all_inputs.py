@@ -1,6 +1,7 @@
 """Laws of codes that are given all inputs: plans look at no label early, and no label moves what was before it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -22,9 +23,11 @@ from prequential.methods import AllInputs, FullDataset, Method, ReplayStreams
 from prequential.methods.joint import method_settings
 from prequential.methods.rebuild import method_from_settings
 from prequential.plan import Plan
+from prequential.runs.session import make_session
 from prequential.testing import check_prefix_stable
 
 from ..conftest import blobs
+from .resuming import require_same_bits
 from .strategies import lengths, prequential_methods, seeds
 
 NUM_INPUTS = 96
@@ -276,6 +279,49 @@ def walk(learner: FromAllInputs, data: Any, plan: Plan, start: int, stop: int | 
                 learner.study_steps(indices[None], number)
             case EndStudy(indices):
                 learner.end_study(indices)
+
+
+AVERAGES = pq.Experts([pq.Expert(tiny, averages=(0.1, 0.05)), pq.Expert(tiny, averages=(0.05, 0.1))], "bayes")
+"""One network twice, trained by what its first average takes inputs for."""
+APART = replace(RECIPE, ema_warmup=False)
+"""Averages differ from the first step on."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_average_that_teaches_is_what_it_is_alone(kind: str) -> None:
+    data, method = partly_labelled(), AllInputs(method=METHOD, **KINDS[kind])
+    experts = pq.Experts([replace(each, seed=0) for each in AVERAGES.each], "bayes")
+    mixed = pq.run(experts, data, method, APART, seed=0)
+    assert mixed.expert_nats is not None
+    alone = [pq.run(tiny, data, method, replace(APART, ema_step_size=size), seed=0).nats for size in (0.1, 0.05)]
+    large, small_of_large, small, large_of_small = (column.tolist() for column in mixed.expert_nats.T)
+    assert [large, small] == [nats.tolist() for nats in alone]
+    # it does not matter who teaches where nobody is taught, or where both take everything for the same
+    assert [small_of_large == small, large_of_small == large] == [kind in ("study", "beside")] * 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_averages_keep_the_laws(kind: str) -> None:
+    data, method = partly_labelled(), AllInputs(method=METHOD, **KINDS[kind])
+    record, other = (pq.run(AVERAGES, each, method, APART, seed=0) for each in (data, with_other_labels(data, 13)))
+    assert record.expert_nats is not None
+    assert other.expert_nats is not None
+    assert record.expert_nats[:13].tolist() == other.expert_nats[:13].tolist()
+    bits = pq.encode(AVERAGES, data, method, APART, seed=0)
+    assert np.array_equal(pq.decode(bits, with_other_labels(data, 0), AVERAGES), data.labels(np.arange(48)).numpy())
+
+
+@settings(max_examples=12)
+@given(st.sampled_from(sorted(KINDS)), st.lists(st.integers(0, 40), max_size=2))
+def test_several_averages_go_on_from_any_event(kind: str, stops: list[int]) -> None:
+    data = partly_labelled()
+    full = AVERAGES.completed(AllInputs(method=METHOD, **KINDS[kind]), APART, 1.0, 5, NUM_INPUTS)
+    plan = Plan(full.method, 48)
+
+    def fresh() -> Any:
+        return make_session(full, data, full.method, [None], [5], evaluate=False).learner
+
+    require_same_bits(plan, data, fresh, stops, num_experts=len(full.names))
 
 
 def test_a_network_without_a_last_layer_is_refused() -> None:

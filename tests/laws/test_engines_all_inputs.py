@@ -175,6 +175,25 @@ def test_plain_steps_and_steps_beside_are_programs_of_their_own() -> None:
     assert set(learner._programs) == {(TrainProgram, 24), (BesideProgram, (8, 16)), (BesideProgram, (12, 12))}
 
 
+def test_the_step_of_a_study_is_known_without_asking_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = blobs(64)
+    learner = made(data, GIVEN, tiny, kind=GraphFromAllInputs)
+    batches, labels = np.arange(24)[None], torch.zeros(1, 8, dtype=torch.int64)
+    learner.study_steps(batches[:, :12], 0)
+    learner.train_beside_steps(batches, labels, 1)  # which is recorded only now
+    counted, asked = torch.Tensor.__int__, list[torch.Tensor]()
+
+    def asking(tensor: torch.Tensor) -> int:
+        asked.append(tensor)
+        return counted(tensor)
+
+    monkeypatch.setattr(torch.Tensor, "__int__", asking)
+    learner.study_steps(batches[:, :12], 1)
+    learner.train_beside_steps(batches, labels, 2)
+    assert not asked
+    assert float(learner.study_under_way.count) == learner._num_studied == 2
+
+
 def test_programs_and_eager_steps_of_a_study_take_turns() -> None:
     data, shapes = blobs(64), Shapes(batches={}, predictions={}, studied={12: 9})
     eager = made(data, GIVEN, tiny, kind=FromAllInputs)

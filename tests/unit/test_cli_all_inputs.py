@@ -145,12 +145,6 @@ def test_a_sweep_is_given_all_inputs(tmp_path: Path, capsys: Captured) -> None:
         )  # fmt: skip
 
 
-def test_several_averages_are_not_given_all_inputs() -> None:
-    method = pq.AllInputs(method=pq.ReplayStreams(num_streams=1, batch_size=8), beside=1)
-    with pytest.raises(PreqError, match="several averages of one network are not given all inputs"):
-        pq.run(pq.Experts([pq.Expert("mlp1", averages=(0.1, 0.01))]), blobs(32), method, seed=0, width=0.1)
-
-
 def test_a_preset_is_made_for_all_inputs() -> None:
     given, alone = (settled(*words.split()).method for words in ("--all-inputs", "--preset all-inputs"))
     assert (given.study_steps, given.beside, given.body_rate) == (600, 7, 0.3)

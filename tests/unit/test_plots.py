@@ -71,6 +71,16 @@ def test_regret_names_each_line_with_its_difference(runs: Path, tmp_path: Path) 
     assert any("blobs · 96 labels" in text for text in texts)
 
 
+@pytest.mark.parametrize("kind", ["regret", "curve", "loss", "error"])
+def test_lines_say_what_their_codes_are_given_where_that_differs(kind: str, runs: Path, tmp_path: Path) -> None:
+    so_far, other = (pq.load(runs / name) for name in ("mlp1-0", "mlp2-0"))
+    assert not any("given" in text for text in draw(kind, [so_far, other], tmp_path / "same.svg"))
+    texts = draw(kind, [so_far, replace(other, conditioned_on="all inputs")], tmp_path / "differ.svg")
+    for name, given in (("mlp1-0", "inputs up to the label"), ("mlp2-0", "all inputs")):
+        assert any(text.startswith(f"{name} ") for text in texts)
+        assert texts.count(f"given {given}") == 1
+
+
 def test_the_reference_may_be_a_directory_a_name_or_a_simple_code(runs: Path, tmp_path: Path) -> None:
     groups = RunSet.find([runs], Needs(code=True, finite=True)).groups()
     groups.sort(key=lambda group: group.codelength)

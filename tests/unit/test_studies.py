@@ -30,6 +30,8 @@ METHOD = pq.AllInputs(
 OTHER = pq.AllInputs(method=METHOD.method, study_steps=3, study_batch_size=32, study_seed=1, beside=1)
 TWO = pq.Experts([pq.Expert("lenet"), pq.Expert("lenet", method=OTHER)])
 """Experts with a study each."""
+AVERAGES = pq.Experts([pq.Expert("lenet", averages=(0.02, 0.005))])
+"""Experts of one network that studies once."""
 ASKED = [
     *("mnist", "lenet", "--length", "64", "--all-inputs", "--preset", "paper"),
     *("--study-steps", "3", "--study-batch-size", "16"),
@@ -234,7 +236,9 @@ def test_experts_tell_of_each_of_their_studies(data: Any, alone: tuple[Record, P
         assert (pq.decode(content, blind(data), trust_study=trusted) == data.labels(np.arange(128)).numpy()).all()
 
 
-@pytest.mark.parametrize("model", ["lenet", TWO, pq.Experts.of_seeds("lenet", 2)], ids=["one", "two studies", "shared"])
+@pytest.mark.parametrize(
+    "model", ["lenet", TWO, pq.Experts.of_seeds("lenet", 2), AVERAGES], ids=["one", "two studies", "shared", "averages"]
+)
 def test_a_run_that_is_stopped_in_its_study_and_after_it_goes_on_to_the_same_bits(
     data: Any, tmp_path: Path, model: Any
 ) -> None:
@@ -253,6 +257,17 @@ def test_a_run_that_is_stopped_in_its_study_and_after_it_goes_on_to_the_same_bit
     assert_same(resumed, whole)
     assert resumed.study is not None
     assert resumed.study["from"] == "this run"
+
+
+def test_averages_of_one_network_study_once(data: Any, alone: tuple[Record, Path]) -> None:
+    record = do(data, AVERAGES, study_dir=alone[1])
+    assert record.study is not None
+    assert record.study == (alone[0].study or {}) | {"from": "file"}  # what a network alone has studied
+    assert record.expert_nats is not None
+    of_recipe = do(data, recipe=pq.Recipe(ema_step_size=0.02))
+    assert record.expert_nats[:, 0].tobytes() == of_recipe.nats.tobytes()
+    assert (record.flops or {})["study"] == (alone[0].flops or {})["study"]
+    assert (of_recipe.flops or {})["code"] < (record.flops or {})["code"]  # which predicts twice
 
 
 KILLED = """

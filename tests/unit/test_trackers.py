@@ -124,6 +124,19 @@ def test_entries_settings_and_results(undisturbed: Record, tmp_path: Path) -> No
     assert results["heldout_loss"] == record.heldout["loss"]
 
 
+def test_a_study_is_told_at_position_0_and_labels_as_ever(tmp_path: Path) -> None:
+    book = Notebook()
+    method = pq.AllInputs(method=METHOD, study_steps=4, study_batch_size=16, beside=1)
+    record = pq.run(
+        "mlp1", blobs(96), method, seed=0, width=0.05, out=tmp_path / "a", study_dir=tmp_path / "studies",
+        listeners=[Tracker(book, tmp_path / "a")],
+    )  # fmt: skip
+    assert [entry for entry in book.entries if "studied" in entry[1]] == [
+        (0, {"studied": share}) for share in (0.25, 0.5, 0.75)
+    ]
+    assert_tells([entry for entry in book.entries if "studied" not in entry[1]], record)
+
+
 def test_a_resumed_run_goes_on_in_the_same_log_and_repeats_nothing(undisturbed: Record, tmp_path: Path) -> None:
     books = [Notebook() for _ in range(3)]
     for book, stop in zip(books, (60, 130), strict=False):

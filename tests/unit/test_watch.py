@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,8 +30,10 @@ from prequential import PreqError, Record, cli
 from prequential.cli.watch_table import view
 from prequential.files import write_array
 from prequential.lock import DirectoryLock
+from prequential.plain import checksum_of
+from prequential.plan import Plan
 from prequential.report import standings as sums_module
-from prequential.report.standings import Sums
+from prequential.report.standings import Row, Sums
 from prequential.report.watching import Snapshot, Watcher, regrets
 from prequential.runs.live import PROGRESS_FILE, ProgressFile, Standing, is_going, is_locked, read_standing
 from prequential.runs.progress import Progress
@@ -41,6 +45,7 @@ from .test_imports import BLOCK_TORCH
 
 Captured = pytest.CaptureFixture[str]
 METHOD = pq.ReplayStreams(num_streams=1, batch_size=8)
+STUDYING = pq.AllInputs(method=METHOD, study_steps=6, study_batch_size=16, beside=1)
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +176,65 @@ def test_time_left_follows_the_training_where_labels_do_not(method: pq.ChunksFro
     assert (row.share, row.nats is None) == (1.0, not method.prequential)
 
 
+@pytest.mark.usefixtures("_often")
+def test_a_study_is_seen_in_its_middle(record: Record, tmp_path: Path, capsys: Captured) -> None:
+    record.save(tmp_path / "over")
+    seen: list[tuple[Progress, Row]] = []
+
+    def look(progress: Progress) -> None:
+        snapshot = Watcher([tmp_path]).snapshot()
+        seen.append((progress, next(row for name, row in snapshot.rows if name == "going")))
+        if progress.studied_steps == 4 and not progress.position:
+            assert re.search("running +███··· studying 50%", text_of(snapshot))  # the file is a step behind
+            page = ["-o", str(tmp_path / "page.html")]
+            for line in (["compare", str(tmp_path), "--prefix"], ["report", str(tmp_path), *page]):
+                assert cli.main(line) == 0
+                assert "left out 1 run not finished (running)" in capsys.readouterr().err
+            assert cli.main(["compare", str(tmp_path / "going"), str(tmp_path / "over"), "--prefix"]) == 2
+            assert "going has no label to show yet" in capsys.readouterr().err
+
+    network: dict[str, Any] = {"seed": 0, "width": 0.05, "study_dir": tmp_path / "studies"}
+    whole = pq.run("mlp1", blobs(96), STUDYING, **network, out=tmp_path / "going", listeners=[look])
+    earlier = [progress for progress, _ in seen]
+    rows = [row for _, row in seen[1:]]
+    studying = [row for row in rows if row.studied is not None]
+    assert [row.studied for row in rows[: len(studying)]] == [told.studied_steps / 6 for told in earlier[:5]]
+    assert len(studying) == 5
+    for row in studying:
+        assert (row.position, row.nats, row.rate, row.share) == (0, None, None, 0.0)
+        assert row.studied is not None
+        assert row.seconds_left == pytest.approx(row.seconds * (1 / row.studied - 1))
+    learning = [(row, told) for row, told in zip(rows, earlier, strict=False) if row.position]
+    assert whole.study is not None
+    for row, told in learning:
+        assert told.study_seconds == whole.study["seconds"] < row.seconds
+        assert row.rate == pytest.approx(row.position / (row.seconds - told.study_seconds))
+    row, told = learning[-1]
+    trained = Plan(STUDYING.of(96), 96, 0).counts().trained_examples
+    assert row.seconds_left == pytest.approx((row.seconds - told.study_seconds) * (trained / told.trained_examples - 1))
+    again: list[Progress] = []
+    pq.run("mlp1", blobs(96), STUDYING, **network, listeners=[again.append])
+    assert again[-1].study_seconds == 0  # it was there
+
+
+def test_a_run_is_watched_and_killed_in_its_study(tmp_path: Path) -> None:
+    out, gate = tmp_path / "run", Gate(tmp_path / "gate", step=3, most_seconds=0.2)
+    job = ["mnist", GATED, "--num-labels", "64", "--width", "0.02", "--all-inputs", "--preset", "plain"]
+    job += ["--study-steps", "5000", "--study-batch-size", "16", "--threads", "1"]
+    running = start_preq(["run", *job, "--out", str(out)], gate.environment)
+    wait_for(lambda: (found := read_standing(out)) is not None and found.studied_steps > 0, running)
+    snapshot = Watcher([out]).snapshot()
+    (row,) = (row for _, row in snapshot.rows)
+    assert (row.status, row.position, row.studied is not None) == ("running", 0, True)
+    line = next(line for line in text_of(snapshot).splitlines() if "studying" in line)
+    assert "studying" in line
+    assert ">" in line
+    running.kill()
+    running.communicate()
+    (row,) = (row for _, row in Watcher([out]).snapshot().rows)
+    assert (row.status, row.studied is not None, row.seconds_left) == ("died", True, None)
+
+
 def test_a_killed_run_has_died_and_goes_on(tmp_path: Path) -> None:
     out, gate = tmp_path / "run", Gate(tmp_path / "gate", step=20, most_seconds=0.2)  # it says every second how it goes
     job = ["mnist", GATED, "--length", "2000", "--width", "0.02", "--streams", "400", "--threads", "1"]
@@ -225,6 +289,24 @@ def test_the_progress_file_disturbs_no_run(tmp_path: Path) -> None:
     assert read_standing(tmp_path) == Standing(2, None, 1, 0, 6.0, os.uname().nodename)
     (tmp_path / PROGRESS_FILE).write_text('{"position": 3')
     assert read_standing(tmp_path) is None
+
+
+def test_the_progress_file_tells_of_studies_where_there_are_some(tmp_path: Path) -> None:
+    file = tmp_path / PROGRESS_FILE
+    ProgressFile(tmp_path).begin({}, Progress(0, 9, 0.0, 0, 0, 5.0))
+    assert "stud" not in file.read_text()
+    assert (found := read_standing(tmp_path)) is not None
+    assert found.studied is None
+    ProgressFile(tmp_path).begin({}, Progress(0, 9, 0.0, 0, 0, 5.0, studied_steps=1, study_steps=4, study_seconds=5.0))
+    assert (found := read_standing(tmp_path)) is not None
+    assert (found.studied, found.study_seconds) == (0.25, 5.0)
+    assert replace(found, position=1).studied is None
+    assert replace(found, studied_steps=4).studied is None
+    content = json.loads(file.read_text())
+    for wrong in ({"study_steps": -1}, {"study_seconds": "5"}):
+        bad = content | wrong
+        file.write_text(json.dumps(bad | {"checksum": checksum_of(bad)}))
+        assert read_standing(tmp_path) is None
 
 
 def test_asking_for_a_lock_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

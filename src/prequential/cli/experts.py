@@ -84,7 +84,8 @@ class ExpertFlags(AllInputsFlags):
     """So many of each model, each with a seed of its own, as experts whose predictions are mixed into one code."""
     mixer: Annotated[str | None, MIXER, default(DEFAULT_MIXER)] = None
     averages: StepSizes = None
-    """Several averages (EMA) of each network as experts, by their step sizes, such as 1e-2,3e-3,1e-3: one training."""
+    """Several averages (EMA) of each network as experts, by their step sizes, such as 1e-2,3e-3,1e-3: one training.
+    Given all inputs, the first says what those without labels are taken for."""
     with_simple_codes: bool = False
     """Have codes that look at labels alone as experts too: uniform, frequencies, what followed the previous label."""
     experts: PathText = None

@@ -92,7 +92,7 @@ class ProgressBar(LiveLine):
 
     def __call__(self, progress: RunProgress) -> None:
         told: dict[str, Any] = {"position": f"{progress.position:,}/{progress.length:,}"}
-        if not progress.position and progress.studied_steps < progress.study_steps:
+        if progress.is_studying:
             told["position"] = f"studying {progress.studied_steps:,}/{progress.study_steps:,} steps"
         if progress.position:
             told |= {"nats": f"{progress.nats:,.0f}", "rate": f"{progress.nats / progress.position:.4f}"}

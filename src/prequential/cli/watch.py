@@ -26,7 +26,8 @@ class WatchFlags:
 
     Columns: labels coded, nats, nats per label, errors, regret (nats behind the best at the same position), labels
     per second, time left, and where there is room the next-step loss over the second half of what is coded. A run
-    whose process is gone without a word has "died"; it goes on with --resume.
+    that is given all inputs is "studying" before the first label; the time left is that of the study then, with ">"
+    before it. A run whose process is gone without a word has "died"; it goes on with --resume.
     """
 
     directories: Runs

@@ -124,9 +124,18 @@ def _shortened(text: str, width: int) -> str:
 
 
 def _position(row: Row) -> str:
-    """How far a run is, as a bar and as a number."""
+    """How far a run is, as a bar and as a number; before the first label, how far its study is."""
     told = f"{row.position:,}" if row.facts.get("prequential", True) else f"{row.share:.0%}"
-    return f"{('█' * int(min(row.share, 1) * BAR_SIZE)).ljust(BAR_SIZE, '·')} {told}"
+    share = row.share
+    if row.studied is not None:
+        told, share = f"studying {row.studied:.0%}", row.studied
+    return f"{('█' * int(min(share, 1) * BAR_SIZE)).ljust(BAR_SIZE, '·')} {told}"
+
+
+def _left(row: Row) -> str:
+    """The time left; of a run that studies, the least it can be."""
+    at_least = ">" if row.studied is not None else ""
+    return "" if row.seconds_left is None else at_least + duration(row.seconds_left)
 
 
 def _nats(nats: float) -> str:
@@ -161,6 +170,6 @@ COLUMNS: list[Column[Row]] = [
     Column("errors", "", lambda row: row.errors, "{:,}".format),
     Column("regret", "", lambda row: row.regret, lambda nats: f"+{_nats(nats)}" if nats else "best"),
     Column("rate", "", lambda row: row.rate if row.nats is not None else None, _rate),
-    Column("left", "", lambda row: row.seconds_left, duration),
+    Column("left", "", _left),
     Column("recent", "", lambda row: row.spark, sparkline),
 ]

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from prequential.data.sequence import DataSequence
 from prequential.learn import functional
+from prequential.learn.all_inputs import FromAllInputs
 from prequential.learn.learner import EmaTensors, Learner
 from prequential.learn.optimizers import make_optimizer
 from prequential.learn.prediction import Prediction
@@ -42,8 +43,9 @@ class AveragedLearner(Learner):
 
     def _build(self, calibration_rate_factor: float) -> None:
         super()._build(calibration_rate_factor)
-        self._predicting: list[nn.Module] = [copy.deepcopy(self.averaged) for _ in self.averages]
-        self._emas = [EmaTensors(model, self.recipe) for model in self._predicting]
+        others: list[nn.Module] = [copy.deepcopy(self.averaged) for _ in self.averages[1:]]
+        self._predicting = [self.averaged, *others]
+        self._emas = [self.ema_tensors, *(EmaTensors(model, self.recipe) for model in others)]
         self.tensors_of_models = self.raw_tensors, *self._emas
         self.beta = torch.full((len(self.averages),), functional.INITIAL_BETA, dtype=torch.float64, device=self.device)
         self._betas = list(self.beta.unbind())  # each is moved as that of a learner alone would be, to the last bit
@@ -71,3 +73,17 @@ class AveragedLearner(Learner):
     def _average(self, step_size: float, ema: EmaTensors) -> None:
         for own, follower in zip(self.averages, self._emas, strict=True):
             super()._average(own, follower)
+
+
+class AveragedFromAllInputs(FromAllInputs, AveragedLearner):
+    """The same for a learner that is given all inputs: one study, and one training with inputs beside labelled ones,
+    which are taken for what the first average says at its temperature. So the first average says what a learner with
+    that step size says alone; the others are averages of the network which that one taught.
+
+    Args:
+        arguments, settings: those of a `FromAllInputs` and of an `AveragedLearner`.
+    """
+
+    @property
+    def beta_of_teacher(self) -> Tensor:
+        return self._betas[0]

@@ -10,7 +10,7 @@ from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.estimators import learner_kind
 from prequential.estimators.fitting import require_meaningful, require_trainable
-from prequential.experts.averages import AveragedLearner
+from prequential.experts.averages import AveragedFromAllInputs, AveragedLearner
 from prequential.experts.code import MixedCode
 from prequential.experts.executing import Member
 from prequential.experts.learner import MixedLearner
@@ -81,11 +81,12 @@ def _members(
             made.append(Member(kind(str(expert.model), data, seed=seed), own, follows))
             continue
         require_trainable(expert.model, method)
-        if expert.averages and given_all_inputs(method) is not None:
-            raise PreqError("several averages of one network are not given all inputs; leave out one of the two")
         if expert.averages:
             settings = engines.settings | {"seed": seed, "width": width, "averages": expert.averages}
-            made.append(Member(AveragedLearner(expert.model, data, recipe, **settings), own, follows))
+            averaged: type[AveragedLearner] = AveragedLearner
+            if (given := given_all_inputs(method)) is not None:
+                averaged, settings = AveragedFromAllInputs, settings | {"given": given}
+            made.append(Member(averaged(expert.model, data, recipe, **settings), own, follows))
         else:
             made.append(Member(engines.one(expert.model, recipe, seed, width), own, follows))
     return made

@@ -35,7 +35,8 @@ class Expert:
         seed: of initialisation, dropout, augmentation and perturbation. Default: the run's for the first expert with a
             model, and for the next ones with the same model seeds that are derived from it.
         averages: step sizes of several averages (EMA) of its weights: it is trained once, and each average is an expert
-            with a temperature of its own. Default: one average, the recipe's.
+            with a temperature of its own. Given all inputs, the first says what those without labels are taken for.
+            Default: one average, the recipe's.
 
     Example:
         >>> Expert("lenet", averages=(0.01, 0.003)).averages

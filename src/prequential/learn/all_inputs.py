@@ -181,6 +181,11 @@ class FromAllInputs(Learner):
                 self._step(list(gradients))
 
     @property
+    def beta_of_teacher(self) -> Tensor:
+        """What the temperature is made of at which the averaged network says what inputs are taken for."""
+        return self.beta
+
+    @property
     def num_draws_beside(self) -> int:
         """Uniform numbers that each input of such a step needs."""
         weak, strong = (0 if views is None else views.num_draws for views in (self._weak, self._strong))
@@ -203,7 +208,7 @@ class FromAllInputs(Learner):
             said = self.averaged(_together(seen, weak) if is_relative else _together(weak)).to(self.dtype)
         of_labelled, said = (said[:number], said[number:]) if is_relative else (None, said)
         with torch.no_grad():
-            classes, sure = self._beside.taken_for(said, self.beta, of_labelled)
+            classes, sure = self._beside.taken_for(said, self.beta_of_teacher, of_labelled)
         with self.computing():
             outputs = self.model(_together(labelled, strong)).to(self.dtype)
         known, unknown = outputs.detach().split([number, len(strong)])

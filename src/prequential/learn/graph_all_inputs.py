@@ -2,7 +2,7 @@
 recorded once and replayed."""
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from prequential.learn.counters import Counters
 from prequential.learn.graph import GraphLearner
 from prequential.learn.inputs import Slot
 from prequential.learn.last_layer import last_layer_of
-from prequential.learn.programs import StepProgram, TrainProgram
+from prequential.learn.programs import Program, StepProgram, TrainProgram
 from prequential.learn.shapes import Shapes
 from prequential.learn.study import Study
 from prequential.rng import derive
@@ -149,6 +149,14 @@ class GraphFromAllInputs(FromAllInputs, GraphLearner):
     def restore(self, state: dict[str, list[Tensor]]) -> None:
         super().restore(state)
         self._num_studied = None
+
+    def _tried(self, done: str, make: Callable[[], Program]) -> Program | None:
+        """What making a program did is put back, so the step of the study is what it was."""
+        known = self._num_studied
+        try:
+            return super()._tried(done, make)
+        finally:
+            self._num_studied = known
 
     def _let_go_of_study(self) -> None:
         """Its programs, and the memory of their recordings."""

@@ -30,7 +30,7 @@ class ListedExpert:
     width: float | None = None
     seed: int | None = None
     averages: tuple[float, ...] = ()
-    """Step sizes of several averages of its weights, each of which is an expert."""
+    """Step sizes of several averages of its weights, each of which is an expert, the first of which teaches."""
     preset: str | None = None
     """The preset that its settings come from, where it is not the run's."""
     recipe: Mapping[str, Any] = field(default_factory=dict)

@@ -43,10 +43,13 @@ class Row:
     rate: float | None
     """Labels a second; None of methods without a code."""
     seconds_left: float | None
+    """While a run studies, those until its study ends."""
     share: float
     """Of the labels that are coded; where there is no code, of the training that is done."""
     spark: tuple[float, ...] = ()
     """Nats per label in equal pieces of the second half of what is coded."""
+    studied: float | None = None
+    """The share of its study that is done; None where it studies nothing, or nothing more."""
     regret: float | None = None
     """Nats behind the best at the same position; None where there is nothing to compare with."""
     name: str = ""
@@ -160,7 +163,11 @@ class RunReader:
         self.sums.extend(position if has_code else 0)
         is_coded = has_code and position > 0
         share = position / self._facts["length"] if has_code else float(status == "finished")
-        done = self._trained_share(standing, share) if status == "running" else 0.0
+        learning = max(seconds - standing.study_seconds, 0.0)
+        left, done = None, 0.0
+        if status == "running":
+            done = 0.0 if standing.studied is not None else self._trained_share(standing, share)
+            left = _left(learning, done) if standing.studied is None else _left(seconds, standing.studied)
         return Row(
             path=self.path,
             status=status,
@@ -169,10 +176,11 @@ class RunReader:
             nats=self.sums.at(position) if is_coded else None,
             errors=standing.errors if is_coded else None,
             seconds=seconds,
-            rate=position / seconds if is_coded and seconds else None,
-            seconds_left=seconds / done - seconds if done else None,
+            rate=position / learning if is_coded and learning else None,
+            seconds_left=left,
             share=share if has_code else done or share,
             spark=self._spark(position) if has_code else (),
+            studied=standing.studied,
         )
 
     def _recorded(self) -> Standing:
@@ -196,6 +204,16 @@ class RunReader:
         settings, has_heldout = json.dumps(self._facts["method"]), data.get("heldout") is not None
         total = _trained_in_all(settings, self._facts["length"], plan_seed, heldout=has_heldout)
         return min(standing.trained_examples / total, 1.0) if total else share
+
+
+def _left(seconds: float, done: float) -> float | None:
+    """How long the rest takes, when a part was done in so many seconds; None where nothing is done.
+
+    Example:
+        >>> _left(30.0, 0.25), _left(30.0, 0.0)
+        (90.0, None)
+    """
+    return seconds / done - seconds if done else None
 
 
 @lru_cache(maxsize=64)

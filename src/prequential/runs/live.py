@@ -6,7 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from prequential.runs.record import OVER, finite_or_none, read_facts
 DIED = "died"
 """The status of a run whose process is gone without a word. No record says it; with --resume the run goes on."""
 PROGRESS_FILE = "progress.json"
+ALWAYS_TOLD = ("position", "errors", "trained_examples", "seconds")
+OF_STUDIES = ("studied_steps", "study_steps", "study_seconds")
 SECONDS_BETWEEN_WRITES = 1.0
 SECONDS_OF_SILENCE = 60.0
 """A run on another machine, whose lock may not be seen here, counts as running if it wrote so recently."""
@@ -33,6 +35,15 @@ class Standing:
     trained_examples: int
     seconds: float
     host: str
+    studied_steps: int = 0
+    study_steps: int = 0
+    study_seconds: float = 0.0
+
+    @property
+    def studied(self) -> float | None:
+        """The share of its studies that is done; None where they are over, or there is none."""
+        is_studying = not self.position and self.studied_steps < self.study_steps
+        return self.studied_steps / self.study_steps if is_studying else None
 
 
 class ProgressFile:
@@ -55,10 +66,10 @@ class ProgressFile:
         if progress.seconds < self._next:
             return
         self._next = progress.seconds + SECONDS_BETWEEN_WRITES
-        told = {name: getattr(progress, name) for name in ("position", "errors", "trained_examples", "seconds")}
-        standing = Standing(**told, nats=finite_or_none(progress.nats), host=platform.node())
+        names = [*ALWAYS_TOLD, *(OF_STUDIES if progress.study_steps else ())]
+        content: dict[str, Any] = {name: getattr(progress, name) for name in names}
+        content |= {"nats": finite_or_none(progress.nats), "host": platform.node()}
         with contextlib.suppress(OSError):
-            content = asdict(standing)
             content["checksum"] = checksum_of(content)
             self._temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
             self._temporary.replace(self._path)
@@ -78,7 +89,8 @@ def read_standing(directory: Path) -> Standing | None:
         require_checksum(content)
     except ValueError:
         return None
-    return Standing(**{name: content[name] for name in PROGRESS})
+    names = (name.removesuffix("?") for name in PROGRESS)
+    return Standing(**{name: content[name] for name in names if name in content})
 
 
 def is_locked(directory: Path) -> bool:

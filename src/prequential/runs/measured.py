@@ -4,6 +4,7 @@ import hashlib
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +96,12 @@ class Measured:
         for name, values in zip(WEIGHTS, (here, np.nan_to_num(weights[here - 1 - begin])), strict=True):
             self._arrays[name].write(first, values)
 
-    def progress(self, seconds: float) -> Progress:
-        """Where it stands."""
+    def progress(self, seconds: float, study_seconds: float = 0.0) -> Progress:
+        """Where it stands, after so many seconds, and so many of studies that have come to their end."""
         totals = self.total_nats, self.total_errors, self.trained_examples
         studied = self.studied_steps, self._study_steps
-        return Progress(self.position, self._plan.length, *totals, seconds, self._temperature, *studied)
+        found = Progress(self.position, self._plan.length, *totals, seconds, self._temperature, *studied)
+        return replace(found, study_seconds=seconds if found.is_studying else study_seconds)
 
     def note_heldout(self, result: dict[str, float] | None, *, is_finite: bool) -> None:
         """Keep the held-out result. One that is no number, or from weights that are none, means that a run without a

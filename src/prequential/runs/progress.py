@@ -21,6 +21,13 @@ class Progress:
     """Steps of studies so far, all before the first label …"""
     study_steps: int = 0
     """… and in all."""
+    study_seconds: float = 0.0
+    """Of `seconds`, those that studies took; nothing for one that is from a file."""
+
+    @property
+    def is_studying(self) -> bool:
+        """Whether steps of a study are still to come."""
+        return self.studied_steps < self.study_steps
 
 
 class Pruned(Exception):  # noqa: N818  # no error: a way for a run to end

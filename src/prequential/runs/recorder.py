@@ -17,6 +17,7 @@ from prequential.learn.prediction import Predicted
 from prequential.plan import Plan
 from prequential.runs.measured import Measured
 from prequential.runs.progress import Listener, Progress, Pruned
+from prequential.runs.studied import HERE
 from prequential.targets import Target
 
 SECONDS_BETWEEN_PAUSES = 0.1
@@ -79,6 +80,11 @@ class Recorder:
     def seconds(self) -> float:
         """That all members together took, those before a checkpoint included."""
         return self._earlier + (0.0 if self._started is None else time.perf_counter() - self._started)
+
+    @property
+    def study_seconds(self) -> float:
+        """That studies took which were done here, and have come to their end."""
+        return float(sum(study["seconds"] for study in self.studies if study["from"] == HERE))
 
     def advance(self, num_events: int, num_trained: int, num_studied: int = 0) -> None:
         """Members that are going have so many events behind them, and were trained on so many examples more; or there
@@ -153,7 +159,7 @@ class Recorder:
         for member, listeners in zip(self.members, of_each, strict=True):
             try:
                 for listener in listeners:
-                    listener(member.progress(seconds))
+                    listener(member.progress(seconds, self.study_seconds))
             except Pruned:
                 self.fetch()
                 if member.status == "running":
@@ -163,7 +169,7 @@ class Recorder:
         """Where the run stands: nats and errors are means over the members that are going."""
         members = list(self.going.values()) or self.members
         if len(members) == 1:
-            return members[0].progress(self.seconds)
+            return members[0].progress(self.seconds, self.study_seconds)
         nats = sum(member.total_nats for member in members) / len(members)
         errors = round(sum(member.total_errors for member in members) / len(members))
         trained_examples = max(member.trained_examples for member in self.members)

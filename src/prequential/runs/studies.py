@@ -74,8 +74,8 @@ class Studies:
         for number, each in enumerate(who_study(_members(learner))):
             if each.is_studying or each.study_key in noted:
                 continue
-            seconds = recorder.seconds - sum(study["seconds"] for study in recorder.studies if study["from"] == HERE)
-            self._note(each, recorder, max(seconds, 0.0), HERE)
+            seconds = max(recorder.seconds - recorder.study_seconds, 0.0)
+            self._note(each, recorder, seconds, HERE)
             wanted = _expected(self.expected, number)
             if wanted not in (None, each.study_digest):
                 raise PreqError(

@@ -65,7 +65,10 @@ class WeightsAndBiases:
         return str(self._run.id)
 
     def log(self, position: int, figures: Mapping[str, float]) -> None:
-        self._run.log(dict(figures), step=position)
+        if position:
+            self._run.log(dict(figures), step=position)
+        else:  # a step is sent when the next one begins, and before the first label that takes as long as a study
+            self._run.summary.update(dict(figures))
 
     def close(self, settings: Mapping[str, Any], results: Mapping[str, float], status: str) -> None:
         self._run.summary.update({**results, "status": status})

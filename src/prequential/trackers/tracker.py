@@ -61,6 +61,8 @@ class Tracker:
         self._try(self._write_state)
 
     def __call__(self, progress: Progress) -> None:
+        if progress.is_studying:
+            self._tell_studied(progress)
         if progress.position <= self._logged:
             self._before = (progress.position, progress.nats)
             return
@@ -78,6 +80,12 @@ class Tracker:
         self._before, self._logged = (progress.position, progress.nats), progress.position
         self._try(self._write_state)  # first, so that a crash loses one entry rather than logging it twice
         self._try(self._backend.log, progress.position, _numbers(figures))
+
+    def _tell_studied(self, progress: Progress) -> None:
+        """How much of a study is done, at position 0."""
+        if progress.seconds >= self._next_seconds:
+            self._next_seconds = progress.seconds + self._backend.seconds_between_entries
+            self._try(self._backend.log, 0, {"studied": progress.studied_steps / progress.study_steps})
 
     def end(self, record: Record) -> None:
         """Note hyperparameters and results. The log of a run that can go on is left so that it can go on too."""

@@ -124,21 +124,32 @@ def draw_lines(
 
 
 def name_lines(figure: Any, axes: Any, lines: Sequence[Line], texts: Sequence[str]) -> None:
-    """The texts right of the axes, each joined to the end of its line, and how many others there are."""
+    """The texts right of the axes, each joined to the end of its line, and how many others there are. A text may
+    have several rows."""
     shown = num_told_apart(len(lines))
     ends = [float(_finite(line.y)[-1]) for line in lines]
     named = list(zip(ends[:shown], texts, [INK] * shown, strict=False))
     if others := ends[shown:]:
         named.append((float(np.median(others)), counted(len(others), "other run"), GREY))
     figure.get_layout_engine().execute(figure)  # only now heights are known
-    gap = LABEL_SIZE * 1.35 * figure.dpi / 72 / axes.get_window_extent().height
+    rows = max((text.count("\n") + 1 for _, text, _ in named), default=1)
+    gap = rows * LABEL_SIZE * 1.35 * figure.dpi / 72 / axes.get_window_extent().height
     scaled = axes.yaxis.get_transform().transform([height for height, *_ in named])
     starts = [float(np.clip(axes.transLimits.transform((0, height))[1], 0, 1)) for height in scaled]
     inside = {"transform": axes.transAxes}
     for rank, (start, stop, (_, text, ink)) in enumerate(zip(starts, spread(starts, gap, 1.0), named, strict=True)):
         look = style(rank, len(lines)) | {"linewidth": 1.1, "alpha": 1, "clip_on": False}
         axes.plot([1.005, 1.03, 1.075], [start, stop, stop], **inside, **look)
-        axes.text(1.085, stop, literal(text), **inside, va="center", fontsize=LABEL_SIZE, color=ink)
+        written = "\n".join(map(literal, text.split("\n")))
+        axes.text(1.085, stop, written, **inside, va="center", fontsize=LABEL_SIZE, color=ink)
+
+
+def with_given(texts: Sequence[str], groups: Sequence[SeedGroup], lines: Sequence[Line]) -> list[str]:
+    """The texts of lines, each with what its code is given in a second row where that differs."""
+    given = {group.name: group.first.conditioned_on for group in groups}
+    if len(set(given.values())) < 2:
+        return list(texts)
+    return [f"{text}\ngiven {given[line.name]}" for text, line in zip(texts, lines, strict=True)]
 
 
 def _finite(values: Curve) -> Curve:

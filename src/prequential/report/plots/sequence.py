@@ -12,7 +12,17 @@ import numpy as np
 from prequential.measure.comparable import require_same_sequence
 from prequential.reference import published
 from prequential.report.picture import INK, literal, mark, picture
-from prequential.report.plots.draw import LEVEL, Along, Options, draw_lines, frame, limits, name_lines, num_told_apart
+from prequential.report.plots.draw import (
+    LEVEL,
+    Along,
+    Options,
+    draw_lines,
+    frame,
+    limits,
+    name_lines,
+    num_told_apart,
+    with_given,
+)
 from prequential.report.plots.lines import CurveOf, Line, find_reference, regret_lines, smoothed_lines, windows
 from prequential.report.seeds import SeedGroup
 from prequential.report.text import number, signed
@@ -50,7 +60,8 @@ def plot_smoothed(what: Smoothed, groups: Groups, path: Path, options: Options) 
         axes = figure.subplots()
         lines, spans = _draw_smoothed(axes, what, groups, options)
         frame(figure, groups, options, f"{what.word}: {spans}; at the right, its last value")
-        name_lines(figure, axes, lines, [f"{line.name}  {what.form.format(line.end)}" for line in lines])
+        texts = [f"{line.name}  {what.form.format(line.end)}" for line in lines]
+        name_lines(figure, axes, lines, with_given(texts, groups, lines))
 
 
 def plot_curves(groups: Groups, path: Path, options: Options) -> None:
@@ -94,7 +105,7 @@ def _beside_the_loss(
         _, spans = _draw_smoothed(left, LOSS, groups, options)
         yield right
         frame(figure, groups, options, f"Loss: {spans}", *remarks)
-        name_lines(figure, right, lines, texts)
+        name_lines(figure, right, lines, with_given(texts, groups, lines))
 
 
 def _draw_smoothed(axes: Any, what: Smoothed, groups: Groups, options: Options) -> tuple[list[Line], str]:
