@@ -94,16 +94,17 @@ def layers_of(module: nn.Module, wanted: str, sample: Tensor, network: str) -> l
 
 
 def _is_given(module: nn.Module, before: str, last: str, sample: Tensor, network: str) -> bool:
-    """Whether a part is given what another has computed, in whatever shape."""
-    seen = dict[str, Tensor]()
+    """Whether a part is given the very numbers that another has computed, in whatever shape."""
+    seen = dict[str, tuple[Tensor, Tensor]]()
 
     def note(name: str, value: object) -> None:
         if isinstance(value, Tensor):
-            seen[name] = value.flatten(1).clone()
+            seen[name] = value, value.flatten(1).clone()  # a function may write into it before it is given
 
     with listening(module, lambda name, _: name in (before, GIVEN + last), note):
         forward(module, sample, network)
-    return torch.equal(seen[before], seen.get(GIVEN + last, seen[before]))
+    made, given = seen[before], seen.get(GIVEN + last, seen[before])
+    return made[0].data_ptr() == given[0].data_ptr() and torch.equal(made[1], given[1])
 
 
 def _in_order(module: nn.Module, sample: Tensor, network: str) -> list[str]:
