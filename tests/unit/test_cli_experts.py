@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import prequential as pq
 from prequential import cli
@@ -481,3 +483,35 @@ def test_averages_that_are_nearly_alike_have_names_of_their_own(table: str, caps
     assert preq(*f"run {table} mlp1 --averages 0.1,0.1000000001 {SMALL} --json".split()) == 0
     told = json.loads(capsys.readouterr().out)
     assert [each["name"] for each in told["experts"]] == ["mlp1, average 0.1", "mlp1, average 0.1000000001"]
+
+
+def test_going_on_with_other_experts_tells_which_and_what_differs(table: str, tmp_path: Path, capsys: Captured) -> None:
+    run = f"run {table} {{}} --mixer bayes {SMALL} --out {tmp_path}/run --resume"
+    assert preq(*run.format("mlp1 mlp2").replace(" --resume", "").split()) == 0
+    assert preq(*run.format("mlp1 mlp1").split()) == 2
+    told = capsys.readouterr().err
+    assert "model.experts.2.model mlp2 then, mlp1 now" in told
+    assert "model.experts.1" not in told
+    assert preq(*run.format("mlp1 mlp2 mlp2").split()) == 2
+    told = capsys.readouterr().err
+    assert "model.experts 2 then, 3 now" in told
+    assert "{" not in told, "no whole experts"
+
+
+@pytest.mark.filterwarnings("ignore:the expert")
+def test_where_nobody_is_left_nobody_is_trusted_most(tmp_path: Path) -> None:
+    class Nothing(nn.Linear):
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            return super().forward(inputs) * torch.nan
+
+    record = pq.run(pq.Experts([lambda: Nothing(5, 3)], mixer="bayes"), blobs(32), pq.ReplayStreams(), seed=0)
+    assert record.status == "diverged"
+    found = Mixed.of(record)
+    assert found is not None
+    assert found.sentence() == "nobody is left; mixed by bayes"
+
+
+def test_a_file_that_ends_the_program_is_told(table: str, tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "script.py").write_text("import sys\nsys.exit(0)\n")
+    assert preq(*f"run {table} {tmp_path}/script.py:net mlp1".split()) == 2
+    assert "(SystemExit: 0)" in capsys.readouterr().err

@@ -169,8 +169,8 @@ def listed(
     for number, expert in enumerate(made, 1):
         if expert.seed is not None and (first := made.index(expert) + 1) < number:
             raise PreqError(
-                f"experts {first} and {number} ({expert.model}) are the same, their seed {expert.seed} too, so that the "
-                "second would say what the first does; leave out the seed of one"
+                f"experts {first} and {number} ({expert.model}) are the same, their seed {expert.seed} too, so that "
+                "one would say what the other does; leave out one seed"
             )
     return Listed(experts=made, mixer=None if mixer is None else _mixer(mixer), simple_codes=simple_codes)
 
