@@ -59,19 +59,29 @@ def in_one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
+def as_given(value: object) -> str:
+    """A value that is refused: text in quotes, so that '2' is not taken for 2.
+
+    Example:
+        >>> as_given("2"), as_given(2)
+        ("'2'", '2')
+    """
+    return repr(value) if isinstance(value, str) else str(value)
+
+
 def require_count(name: str, value: Any, *, at_least: float = 1, at_most: float = sys.maxsize) -> None:
     """Refuse anything but a whole number of at least `at_least`."""
     is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_whole or not at_least <= int(value) <= at_most:
         limits = [f"at least {at_least}"] * (at_least > -sys.maxsize) + [f"at most {at_most}"] * (at_most < sys.maxsize)
         wanted = f" of {' and '.join(limits)}" if limits else ""
-        raise PreqError(f"{name} must be a whole number{wanted}, got {value}")
+        raise PreqError(f"{name} must be a whole number{wanted}, got {as_given(value)}")
 
 
 def require_flag(name: str, value: Any) -> None:
     """Refuse anything but True or False."""
     if not isinstance(value, bool):
-        raise PreqError(f"{name} must be True or False, got {value}")
+        raise PreqError(f"{name} must be True or False, got {as_given(value)}")
 
 
 def require_name(value: Any) -> str:
@@ -108,4 +118,4 @@ def require_number(name: str, value: Any, **bounds: float) -> None:
     is_number = not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)
     if not is_number or not all(BOUNDS[word](value, bound) for word, bound in bounds.items()):
         wanted = " and ".join(f"{word.replace('_', ' ')} {bounds[word]:g}" for word in BOUNDS if word in bounds)
-        raise PreqError(f"{name} must be a number{wanted and f' {wanted}'}, got {value}")
+        raise PreqError(f"{name} must be a number{wanted and f' {wanted}'}, got {as_given(value)}")

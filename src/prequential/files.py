@@ -113,11 +113,16 @@ class ArrayFile:
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """The values from `start` to `stop`."""
-        size = (stop - start) * self.row_size
-        content = os.pread(self._file.fileno(), size, HEADER_SIZE + start * self.row_size)
-        if len(content) != size:
-            raise PreqError(f"{self.path} is truncated: {len(content)} bytes where {size} should be")
-        return np.frombuffer(content, self.dtype).reshape(-1, *self.row_shape)
+        values = np.empty((stop - start, *self.row_shape), self.dtype)
+        content, first, done = bytes_of(values), HEADER_SIZE + start * self.row_size, 0
+        with reading(self.path):
+            while done < len(content):  # Linux gives less than 2 GiB at a time
+                got = os.pread(self._file.fileno(), len(content) - done, first + done)
+                if not got:
+                    raise PreqError(f"{self.path} is truncated: {done} bytes where {len(content)} should be")
+                content[done : done + len(got)] = got
+                done += len(got)
+        return values
 
     def sync(self) -> None:
         """Make what was written durable."""

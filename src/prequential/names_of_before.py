@@ -8,7 +8,7 @@ import importlib
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from prequential.errors import PreqError
 
@@ -71,8 +71,18 @@ def differences(place: str, then: object, now: object) -> Iterator[str]:
     if isinstance(then, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*then, *now]):
             yield from differences(f"{place}.{key}" if place else key, then.get(key), now.get(key))
+    elif _are_tables(then) and _are_tables(now):
+        if len(then) != len(now):
+            yield f"{place} {len(then)} then, {len(now)} now"
+        for number, pair in enumerate(zip(then, now, strict=False), 1):
+            yield from differences(f"{place}.{number}", *pair)
     elif then != now:
         yield f"{place} {then} then, {now} now{hint(then, now)}"
+
+
+def _are_tables(value: object) -> TypeGuard[list[dict[str, Any]]]:
+    """Whether it is a list of tables, as that of the experts of a run."""
+    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
 
 
 def module_of_before(then: str, now: str, renamed: Mapping[str, str]) -> types.ModuleType:

@@ -239,8 +239,9 @@ def from_plain(kind: type, values: Mapping[str, Any], who: str, **more: Any) -> 
     for name, value in values.items():
         each = known[name]
         if each.terms.make is not None and isinstance(value, dict):
-            if set(value) - {parameter for parameter, _ in each.terms.parts.values()}:
-                raise PreqError(f"{who} has no {name} {value}; was it made by another version?")
+            takes = [parameter for parameter, _ in each.terms.parts.values()]
+            if set(value) - {*takes}:
+                raise PreqError(f"{who}: {name} takes {' and '.join(takes)}, got {value}")
             value = each.terms.make(**value)
         made[name] = tuple(value) if get_origin(each.kind) is tuple and isinstance(value, list) else value
     return kind(**made, **more)

@@ -34,7 +34,7 @@ def find_own(spec: str, what: str) -> Any:
             module = _run(str(Path(module_name).resolve()), status.st_mtime_ns, status.st_size)
         else:
             module = importlib.import_module(module_name)
-    except Exception as error:  # the user's code may fail in any way
+    except (Exception, SystemExit) as error:  # the user's code may fail in any way, or end the program
         raise PreqError(f"cannot import '{module_name}' for the {what} '{spec}' ({in_one_line(error)})") from error
     if not hasattr(module, attribute):
         kind = "file" if module_name.endswith(".py") else "module"

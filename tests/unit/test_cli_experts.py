@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import prequential as pq
 from prequential import cli
@@ -137,7 +139,7 @@ def test_a_file_lists_experts_and_the_record_keeps_it_whole(
         ("[[expert]]\nmodel = 3", "expert 1: model must be the name of one, got 3"),
         ("[[expert]]\nmodel = 'mlp1'\nmembers = 0", "expert 1 (mlp1): members must be a whole number of at least 1"),
         ("[[expert]]\nmodel = 'mlp1'\nmembers = 2\nseed = 1", "2 members of one seed would all be the same"),
-        ("[[expert]]\nmodel = 'mlp1'\nwidth = 'wide'", "width must be a number above 0, got wide"),
+        ("[[expert]]\nmodel = 'mlp1'\nwidth = 'wide'", "width must be a number above 0, got 'wide'"),
         ("[[expert]]\nmodel = 'mlp1'\nseed = 1.5", "seed must be a whole number, got 1.5"),
         ("[[expert]]\nmodel = 'mlp1'\naverages = 0.1", "averages must be a list of step sizes, got 0.1"),
         ("[[expert]]\nmodel = 'mlp1'\naverages = [2]", "averages must be a number above 0 and at most 1, got 2"),
@@ -171,6 +173,33 @@ def test_a_file_lists_experts_and_the_record_keeps_it_whole(
             "unknown setting of the mixer switching 'rat'; did you mean 'rate'?",
         ),
         ("mixer = { name = 'switching', rate = 2 }\n[[expert]]\nmodel = 'mlp1'", "rate must be a number"),
+        ("[[expert]]\nmodel = 'mlp1'\nmembers = '2'", "and at most 1024, got '2'"),
+        ("[[expert]]\nmodel = 'mlp1'\nall_inputs = 0", "all_inputs must be a table of settings, or false, got 0"),
+        ("[[expert]]\nmodel = 'mlp1'\naverages = [0.1, 0.1]", "expert 1 (mlp1): averages must differ from each other"),
+        (
+            "[[expert]]\nmodel = 'mlp1'\naverages = [0.1, 0.2]\nrecipe = { ema_step_size = 0.5 }",
+            "averages are step sizes of the EMA, and so is ema_step_size; leave out one of the two",
+        ),
+        (
+            "[[expert]]\nmodel = 'mlp1'\nseed = 1\n[[expert]]\nmodel = 'mlp2'\n[[expert]]\nmodel = 'mlp1'\nseed = 1",
+            "experts 1 and 3 (mlp1) are the same, their seed 1 too",
+        ),
+        (
+            "[[expert]]\nmodel = 'mlp1'\nmethod = { age_law = { scale = [1] } }",
+            "the uniform age law has no scale, got [1]",
+        ),
+        (
+            "[[expert]]\nmodel = 'mlp1'\nmethod = { age_law = { name = 'pareto', zz = 1 } }",
+            "mi-rs: age_law takes name and scale, got {'name': 'pareto', 'zz': 1}",
+        ),
+        (
+            "mixer = { name = 'switching', rate = { rate = [1] } }\n[[expert]]\nmodel = 'mlp1'",
+            "rate must be a number at least 1e-200 and below 1, got [1]",
+        ),
+        (
+            "mixer = { name = 'bayes', prior = [true] }\n[[expert]]\nmodel = 'mlp1'",
+            "prior must be one number for each of 1 experts, got (True,)",
+        ),
         ("simple_codes = 1\n[[expert]]\nmodel = 'mlp1'", "simple_codes must be True or False, got 1"),
     ],
 )
@@ -192,6 +221,8 @@ def test_mistakes_in_a_file_are_told_in_one_line(
         ("run mnist mlp1 --mixer baies", "unknown mixer 'baies'; did you mean 'bayes'?"),
         ("run mnist mlp1 --members 0", "expert 1 (mlp1): members must be a whole number of at least 1"),
         ("run mnist mlp1 --averages many", "--averages must be step sizes with commas between, such as 1e-2,3e-3"),
+        ("run mnist mlp1 --averages 0.1,0.2 --ema 0.5", "--averages are step sizes of the EMA, and so is --ema"),
+        ("run mnist mlp1 --members 2 --mixing-rate -1", "mixer logistic: learning_rate must be a number above 0"),
         ("run mnist mlp1 --averages 3", "averages must be a number above 0 and at most 1, got 3"),
         ("run mnist mlp1 --averages 0.1,0.1", "averages must differ from each other"),
         ("run mnist mlp1 mlp2 --switching-rate 0.1", "--switching-rate has no meaning for logistic; it belongs to"),
@@ -446,3 +477,41 @@ def test_lists_are_checked_as_files_are(tmp_path: Path) -> None:
     with pytest.raises(PreqError, match="cannot be read as TOML"):
         read_listed(tmp_path / "odd.toml")
     assert {type(listed(["mlp1"], name).mixer).name for name in MIXERS} == set(MIXERS)  # type: ignore[union-attr]
+
+
+def test_averages_that_are_nearly_alike_have_names_of_their_own(table: str, capsys: Captured) -> None:
+    assert preq(*f"run {table} mlp1 --averages 0.1,0.1000000001 {SMALL} --json".split()) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in told["experts"]] == ["mlp1, average 0.1", "mlp1, average 0.1000000001"]
+
+
+def test_going_on_with_other_experts_tells_which_and_what_differs(table: str, tmp_path: Path, capsys: Captured) -> None:
+    run = f"run {table} {{}} --mixer bayes {SMALL} --out {tmp_path}/run --resume"
+    assert preq(*run.format("mlp1 mlp2").replace(" --resume", "").split()) == 0
+    assert preq(*run.format("mlp1 mlp1").split()) == 2
+    told = capsys.readouterr().err
+    assert "model.experts.2.model mlp2 then, mlp1 now" in told
+    assert "model.experts.1" not in told
+    assert preq(*run.format("mlp1 mlp2 mlp2").split()) == 2
+    told = capsys.readouterr().err
+    assert "model.experts 2 then, 3 now" in told
+    assert "{" not in told, "no whole experts"
+
+
+@pytest.mark.filterwarnings("ignore:the expert")
+def test_where_nobody_is_left_nobody_is_trusted_most(tmp_path: Path) -> None:
+    class Nothing(nn.Linear):
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            return super().forward(inputs) * torch.nan
+
+    record = pq.run(pq.Experts([lambda: Nothing(5, 3)], mixer="bayes"), blobs(32), pq.ReplayStreams(), seed=0)
+    assert record.status == "diverged"
+    found = Mixed.of(record)
+    assert found is not None
+    assert found.sentence() == "nobody is left; mixed by bayes"
+
+
+def test_a_file_that_ends_the_program_is_told(table: str, tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "script.py").write_text("import sys\nsys.exit(0)\n")
+    assert preq(*f"run {table} {tmp_path}/script.py:net mlp1".split()) == 2
+    assert "(SystemExit: 0)" in capsys.readouterr().err

@@ -14,12 +14,13 @@ from pyarrow import parquet
 
 import prequential as pq
 from prequential import cli
-from prequential.cli.job import data_name
+from prequential.cli.job import JobFlags, data_name
 from prequential.data.shown import ShownExamples
 from prequential.data.sources import load, open_source
 from prequential.data.told import told_of
 from prequential.errors import PreqError
 from prequential.plain import sealed, unsealed
+from prequential.presets import find_preset
 from prequential.testing import check_data
 
 QUICK = pq.ReplayStreams(num_streams=1, batch_size=8)
@@ -202,3 +203,28 @@ def test_prepared_arrays_that_are_tables_have_the_preset_of_tables(tmp_path: Pat
     np.savez(tmp_path / "b.npz", x=np.full((4, 8, 8), 200, np.uint8), y=[0, 1, 0, 1])
     pq.prepare(load(f"npz:{tmp_path / 'b.npz'}"), tmp_path / "q")
     assert data_name(f"prepared:{tmp_path / 'q'}", None).startswith("npz:")
+
+
+def test_hugging_face_tables_have_the_preset_of_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets", reason="the extra hf is not installed")
+    datasets.disable_progress_bars()
+    columns = {
+        "vectors": {"x": [[0.5, 1.0], [1.5, 2.0]], "kind": [0, 1]},
+        "columns": {"a": [1, 2], "b": [0.5, 1.5], "kind": [0, 1]},
+        "tokens": {"x": [[1, 2], [3, 4]], "kind": [0, 1]},
+        "pictures": {"x": [[[0.5], [1.0]], [[1.5], [2.0]]], "kind": [0, 1]},
+    }
+    for name, told in columns.items():
+        datasets.Dataset.from_dict(told).save_to_disk(tmp_path / name)
+
+    def found(name: str, standardise: str | None = None) -> str:
+        return data_name(f"hf:{name}", str(tmp_path), label="kind", standardise=standardise)
+
+    assert [found(name) for name in columns] == ["table:vectors", "table:columns", "table:tokens", "hf:pictures"]
+    assert found("tokens", "none") == "hf:tokens"
+    assert data_name("hf:vectors", str(tmp_path)) == "hf:vectors", "which column is the label is not known"
+    asked = JobFlags(data="hf:vectors", models=("mlp1",), data_dir=str(tmp_path), label="kind")
+    assert asked.chosen_settings.recipe == find_preset("default", "table:vectors").recipe
+    monkeypatch.chdir(tmp_path)
+    pq.prepare(load("hf:vectors", label="kind"), tmp_path / "prepared")
+    assert data_name(f"prepared:{tmp_path / 'prepared'}", None) == "table:vectors"

@@ -280,6 +280,32 @@ def test_layers_by_name_and_their_mistakes() -> None:
         pq.probe(np.zeros((39, 2)), data)
 
 
+class Rectifying(nn.Module):
+    """ReLU and a sum by functions, as ResNets do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(5, 4), nn.Linear(4, 3)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.head((self.body(inputs) + 1).relu())
+
+
+def test_last_is_what_the_last_layer_of_weights_is_given() -> None:
+    net, data = Rectifying().eval(), blobs(16)
+    (found,) = features_module.representations(Network("net", net, "untrained"), data, "last")
+    inputs = data.inputs(np.arange(16))
+    assert found.name == "net input of head Linear"
+    np.testing.assert_allclose(found.features, (net.body(inputs) + 1).relu().detach(), rtol=1e-6)
+    assert layers_of(net, "input of head,body", torch.zeros(1, 5), "net") == ["input of head", "body"]
+    resnet = build("resnet18", (3, 8, 8), 10, width=0.1).eval()
+    assert layers_of(resnet, "last", torch.zeros(2, 3, 8, 8), "net") == ["input of fc"]
+    assert layers_of(build("lenet", (1, 28, 28), 10).eval(), "last", torch.zeros(2, 1, 28, 28), "net") == ["10"]
+    assert layers_of(nn.Sequential(nn.Linear(5, 2)), "last", torch.zeros(2, 5), "net") == ["input of 0"]
+    with pytest.raises(PreqError, match="unknown layer of net 'input of it'"):
+        layers_of(net, "input of it", torch.zeros(1, 5), "net")
+
+
 def test_layers_whose_weights_are_computed_are_layers() -> None:
     net = build("lenet-ws", (1, 28, 28), 10, width=0.5).eval()
     plain = build("lenet", (1, 28, 28), 10, width=0.5).eval()

@@ -214,6 +214,7 @@ def test_batch_norm_works_with_a_left_over_example() -> None:
         (lambda: pq.run(net, blobs(50), METHOD, seed=0, width=2.0), "has no width to scale, got width 2"),
         (lambda: pq.run(net, blobs(50), METHOD, seed=0, width=0.0), "width must be a number above 0, got 0.0"),
         (lambda: pq.run("no.such:thing", blobs(50), METHOD, seed=0), "cannot import 'no.such'"),
+        (lambda: pq.run("sys:exit", blobs(50), METHOD, seed=0), r"'sys:exit' could not be built \(SystemExit"),
         (lambda: pq.run("json:thing", blobs(50), METHOD, seed=0), "module 'json' has no 'thing'"),
         (lambda: pq.run("json:__name__", blobs(50), METHOD, seed=0), "is a str; name a function or class"),
         (lambda: pq.run(net, blobs(50), METHOD, seed=0, device="cuda:77"), "device 'cuda:77' is not there"),

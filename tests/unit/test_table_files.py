@@ -274,6 +274,51 @@ def test_preq_data_tells_the_decisions(tmp_path: Path, capsys: Captured) -> None
     assert "\x1b[2J" not in capsys.readouterr().out
 
 
+def index_table(tmp_path: Path, head: str, numbers: Any) -> str:
+    rows = "".join(f"{number},{place % 3},{place % 5},{place % 2}\n" for place, number in enumerate(numbers))
+    return sky(tmp_path, f"{head},x,z,y\n{rows}", "index.csv")
+
+
+@pytest.mark.parametrize(
+    ("head", "numbers"),
+    [("", range(40)), ('""', range(1, 41)), ("Unnamed: 0", range(39, -1, -1)), ("__index_level_0__", range(7, 87, 2))],
+)
+def test_an_index_without_a_name_is_no_input(head: str, numbers: Any, tmp_path: Path, capsys: Captured) -> None:
+    named = index_table(tmp_path, head, numbers)
+    data = load(named)
+    assert data.input_shape == (2,)
+    assert data.schema is not None
+    assert data.schema.columns[0].note == "without a name, it numbers the rows; --columns takes it"
+    assert load(named, columns=[head.strip('"'), "x", "z"]).input_shape == (3,), "who names it has it"
+    held_out = load(named, heldout="x=1")
+    assert held_out.schema is not None
+    assert held_out.schema.columns[0].kind == "dropped"
+    assert cli.main(["data", named]) == 0
+    assert "without a name, it numbers the rows" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("head", "numbers"), [("id", range(40)), ("", [7] * 40), ("", [x / 4 for x in range(40)]), ("", range(-20, 20))]
+)
+def test_what_has_a_name_or_numbers_no_rows_stays_an_input(head: str, numbers: Any, tmp_path: Path) -> None:
+    assert load(index_table(tmp_path, head, numbers)).input_shape == (3,)
+
+
+def test_a_schema_of_before_keeps_an_index_without_a_name(tmp_path: Path, capsys: Captured) -> None:
+    named, schema = index_table(tmp_path, "", range(40)), tmp_path / "schema.json"
+    columns = [{"name": name, "kind": "number"} for name in ("", "x", "z")]
+    schema.write_text(json.dumps({"format": 1, "label": "y", "classes": ["0", "1"], "columns": columns}))
+    data = load(named, schema=str(schema), order="given")
+    assert data.input_shape == (3,)
+    assert cli.main(["data", named, "--schema", str(schema)]) == 0
+    assert "(no name), x, z" in capsys.readouterr().out
+    run = ["run", named, "mlp1", "--schema", str(schema), "--width", "0.05", "--threads", "1", "--streams", "1"]
+    assert cli.main([*run, "--out", str(tmp_path / "run")]) == 0
+    schema.unlink()
+    assert cli.main(["verify", str(tmp_path / "run")]) == 0, "what was decided stands in the record"
+    assert "error" not in capsys.readouterr().err
+
+
 def test_arrays_that_are_tables(tmp_path: Path) -> None:
     values = np.array([[1.0, np.nan], [2.0, 5.0], [3.0, 7.0], [6.0, 6.0]])
     np.savez(tmp_path / "a.npz", x=values, y=np.array(["up", "down", "up", "down"]))

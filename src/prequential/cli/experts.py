@@ -127,6 +127,8 @@ class ExpertFlags(AllInputsFlags):
         members, averages = 1 if self.members is None else self.members, step_sizes(self.averages)
         if averages and all(prefix_of(model) is not None for model in models):
             raise PreqError("--averages is about the weights of networks, and no model is one; leave it out")
+        if averages and "ema" in self.given:
+            raise PreqError("--averages are step sizes of the EMA, and so is --ema; leave out one of the two")
         own = [{"averages": averages} if prefix_of(model) is None else {} for model in models]
         return listed([{"model": model, "members": members, **each} for model, each in zip(models, own, strict=True)])
 
@@ -147,7 +149,10 @@ class ExpertFlags(AllInputsFlags):
             require_known("mixer", name, MIXERS)
             told = MIXERS[name]()
         mixer: Any = told
-        changed_mixer: Mixer = replace(mixer, **given_settings(self.given, type(mixer), self._mixer_flags))
+        try:
+            changed_mixer: Mixer = replace(mixer, **given_settings(self.given, type(mixer), self._mixer_flags))
+        except PreqError as error:  # a learning rate is one of the networks, too
+            raise error if str(error).startswith("--") else PreqError(f"mixer {mixer.name}: {error}") from None
         return changed_mixer
 
     def _learns_by(self, told: ListedExpert, found: Listed, data: str) -> tuple[Method, Recipe]:

@@ -86,7 +86,8 @@ class JobFlags(CodedFlags, ModelFlags, ExpertFlags, StudyFlags, MachineFlags):
     @cached_property
     def chosen_settings(self) -> Settled:
         """Model or experts, method and recipe."""
-        return self.settled(self.models, data_name(self.data, self.data_dir, self.array))
+        name = data_name(self.data, self.data_dir, self.array, self.label, self.standardise)
+        return self.settled(self.models, name)
 
     def job(self) -> dict[str, Any]:
         """What `run` and `encode` take besides data, checked as far as that needs no data."""
@@ -99,14 +100,26 @@ class JobFlags(CodedFlags, ModelFlags, ExpertFlags, StudyFlags, MachineFlags):
         return same | told | {"width": width, "threads": num_threads}
 
 
-def data_name(data: str, data_dir: str | None, array: str | None = None) -> str:
-    """What presets are looked up by: for prepared data the source it was made from, for tables in arrays a table."""
-    if data.startswith("npz:"):
-        from prequential.data.sources import user_directory
-        from prequential.data.sources.archives import holds_table
+def data_name(
+    data: str,
+    data_dir: str | None,
+    array: str | None = None,
+    label: str | None = None,
+    standardise: str | None = None,
+) -> str:
+    """What presets are looked up by: for prepared data the source it was made from, for tables in arrays and in data
+    sets of Hugging Face a table."""
+    prefix = data.partition(":")[0]
+    if prefix in ("npz", "hf"):
+        from prequential.data.sources import archives, hub, user_directory
 
-        return data.replace("npz:", "table:", 1) if holds_table(data, user_directory(data_dir), array) else data
-    if not data.startswith("prepared:"):
+        directory = user_directory(data_dir)
+        if prefix == "npz":
+            is_table = archives.holds_table(data, directory, array)
+        else:
+            is_table = hub.holds_table(data, directory, label, standardise)
+        return data.replace(prefix, "table", 1) if is_table else data
+    if prefix != "prepared":
         return data
     import numpy as np
 
@@ -115,4 +128,5 @@ def data_name(data: str, data_dir: str | None, array: str | None = None) -> str:
     prepared = load(data, data_dir=data_dir)
     origin = prepared.origin or data
     is_table = len(prepared.input_shape) == 1 and prepared.inputs(np.zeros(1, np.int64)).is_floating_point()
-    return origin.replace("npz:", "table:", 1) if origin.startswith("npz:") and is_table else origin
+    made_of = origin.partition(":")[0]
+    return origin.replace(made_of, "table", 1) if made_of in ("npz", "hf") and is_table else origin

@@ -142,7 +142,7 @@ def _together(flags: PlanFlags) -> PlanFlags:
 
 def _settled(flags: PlanFlags) -> Settled:
     """What decides the plan: that of models or experts, or of a method alone."""
-    data = data_name(flags.data or "", flags.data_dir, flags.array)
+    data = data_name(flags.data or "", flags.data_dir, flags.array, flags.label, flags.standardise)
     preset = find_preset(flags.preset, data, flags.models[0] if flags.models else "", all_inputs=flags.all_inputs)
     if flags.models or flags.asks_for_experts or preset.listed is not None:
         return flags.settled(flags.models, data)

@@ -14,4 +14,4 @@ def print_schema(schema: "Schema | None", file: IO[str] | None = None) -> None:
     """A short table, if the data was one."""
     if schema is not None:
         heads = ("column", "becomes", Column("inputs", justify="right"))
-        print_list(heads, schema.rows(), f"{schema.width:,} inputs in all", file)
+        print_list(heads, schema.rows(), f"{schema.width:,} input{'s' * (schema.width != 1)} in all", file)

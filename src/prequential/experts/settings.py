@@ -179,7 +179,9 @@ class Experts:
         for expert, model in zip(self.each, models, strict=True):
             seen[model] += 1
             own = f"{model} {seen[model]}" if totals[model] > 1 else model
-            names += [f"{own}, average {step_size:g}" for step_size in expert.averages] or [own]
+            written = [f"{step_size:g}" for step_size in expert.averages]
+            told = written if len(set(written)) == len(written) else map(repr, expert.averages)  # nearly alike
+            names += [f"{own}, average {step_size}" for step_size in told] or [own]
         return names + list(SimpleCodes.names) * self.simple_codes
 
     def completed(self, method: Method, recipe: Recipe, width: float, seed: int, num_inputs: int = 0) -> "Experts":

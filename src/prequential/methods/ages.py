@@ -73,7 +73,7 @@ def age_law(name: str = "uniform", scale: float | None = None) -> AgeLaw:
     if name not in list(AGE_LAWS):
         raise unknown_name("age law", name, AGE_LAWS)
     if name == "uniform" and scale is not None:
-        raise PreqError(f"the uniform age law has no scale, got {scale:g}; leave it out or choose another law")
+        raise PreqError(f"the uniform age law has no scale, got {scale}; leave it out or choose another law")
     if name != "uniform" and scale is None:
         raise PreqError(f"the {name} age law needs a scale in examples, such as 2000")
     law: AgeLaw = AGE_LAWS[name]() if scale is None else AGE_LAWS[name](scale)

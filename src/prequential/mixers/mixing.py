@@ -203,6 +203,8 @@ def first_weights(prior: ArrayLike | None, num_members: int, members: str = "exp
         return np.full(num_members, 1.0 / num_members)
     try:
         given = np.asarray(prior, np.float64)
+        if np.asarray(prior).dtype.kind not in "iuf":
+            raise TypeError
     except (TypeError, ValueError):
         raise PreqError(f"{name} must be one number for each of {num_members} {members}, got {prior!r}") from None
     if given.shape != (num_members,):

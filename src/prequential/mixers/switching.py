@@ -28,7 +28,7 @@ def switching_rate(rate: str = FALLING) -> float | str:
     """
     try:
         return float(rate)
-    except ValueError:
+    except (TypeError, ValueError):
         return rate
 
 

@@ -186,7 +186,7 @@ def build(factory: str | ModelFactory, input_shape: Shape, output_size: int, *, 
         model = factory(**{key: value for key, value in offered.items() if key in wanted})
     except PreqError:
         raise
-    except Exception as error:  # the user's code may fail in any way
+    except (Exception, SystemExit) as error:  # the user's code may fail in any way
         raise PreqError(f"the model '{name}' could not be built ({in_one_line(error)})") from error
     if not isinstance(model, nn.Module):
         raise PreqError(f"the model '{name}' returned a {type(model).__name__}, not an nn.Module")

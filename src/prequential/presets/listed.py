@@ -54,17 +54,21 @@ class ListedExpert:
             raise PreqError(f"averages must be a list of step sizes, got {self.averages!r}")
         for step_size in self.averages:
             require_number("averages", step_size, above=0, at_most=1)
+        if len(set(self.averages)) < len(self.averages):
+            raise PreqError(f"averages must differ from each other, got {list(self.averages)}; leave out what is twice")
         object.__setattr__(self, "averages", tuple(self.averages))
         if self.preset is not None and not isinstance(self.preset, str):
             raise PreqError(f"preset must be the name of one, got {self.preset!r}")
         for part in ("recipe", "method"):
             if not isinstance(getattr(self, part), Mapping):
                 raise PreqError(f"{part} must be a table of settings, got {getattr(self, part)!r}")
+        if self.averages and "ema_step_size" in self.recipe:
+            raise PreqError("averages are step sizes of the EMA, and so is ema_step_size; leave out one of the two")
         for name in self.recipe:
             require_known("setting of the recipe", name, OF_THE_RECIPE)
         if isinstance(self.all_inputs, Mapping):
             require_all_inputs(self.all_inputs)
-        elif self.all_inputs not in (None, False):
+        elif self.all_inputs is not None and self.all_inputs is not False:
             raise PreqError(f"all_inputs must be a table of settings, or false, got {self.all_inputs!r}")
         if "name" in self.method:
             require_method_settings(str(self.method["name"]), self.method)
@@ -162,6 +166,12 @@ def listed(
     """
     made = tuple(_listed_expert(number, each) for number, each in enumerate(experts, 1))
     require_flag("simple_codes", simple_codes)
+    for number, expert in enumerate(made, 1):
+        if expert.seed is not None and (first := made.index(expert) + 1) < number:
+            raise PreqError(
+                f"experts {first} and {number} ({expert.model}) are the same, their seed {expert.seed} too, so that "
+                "one would say what the other does; leave out one seed"
+            )
     return Listed(experts=made, mixer=None if mixer is None else _mixer(mixer), simple_codes=simple_codes)
 
 

@@ -21,7 +21,7 @@ from prequential.data.sequence import DataSequence, to_network_input
 from prequential.errors import PreqError
 from prequential.files import bytes_of, digest_of
 from prequential.learn.probe import fingerprint_of, type_taken
-from prequential.probing.layers import forward, layers_of, listening
+from prequential.probing.layers import GIVEN, forward, layers_of, listening
 from prequential.probing.networks import Network
 from prequential.probing.stored import FeatureFile, Features, give_up, map_features
 
@@ -52,7 +52,8 @@ class Representation:
         """Network and layer, with what kind of layer it is."""
         if not self.layer or self.network.module is None:
             return self.network.name
-        return f"{self.network.name} {self.layer} {type(self.network.module.get_submodule(self.layer)).__name__}"
+        kind = type(self.network.module.get_submodule(self.layer.removeprefix(GIVEN))).__name__
+        return f"{self.network.name} {self.layer} {kind}"
 
     def standardised(self) -> Tensor:
         """Mean 0 and variance 1 for each feature, over all inputs; one that does not vary is 0."""

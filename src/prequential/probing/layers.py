@@ -18,6 +18,9 @@ WITHOUT_EFFECT = (nn.Flatten, nn.Identity, nn.modules.dropout._DropoutNd)
 PARAMETRIZED = "parametrizations"
 """Where torch keeps what computes a layer's weights (standardises them, say): of the layer, no layer inside it."""
 
+GIVEN = "input of "
+"""Before the name of a module: what it is given, where no module gives that."""
+
 Taken = Callable[[str, object], None]
 
 
@@ -35,7 +38,8 @@ def forward(module: nn.Module, inputs: Tensor, name: str) -> None:
 
 @contextmanager
 def listening(module: nn.Module, wanted: Callable[[str, nn.Module], bool], take: Taken) -> Iterator[None]:
-    """Inside, `take` is given the name and the output of every wanted part whenever it has computed."""
+    """Inside, `take` is given the name and the output of every wanted part whenever it has computed, and with GIVEN
+    before the name what it is given."""
     with contextlib.ExitStack() as hooks:
         for name, part in module.named_modules():
             if wanted(name, part):
@@ -44,6 +48,12 @@ def listening(module: nn.Module, wanted: Callable[[str, nn.Module], bool], take:
                     take(name, output)
 
                 hooks.callback(part.register_forward_hook(hook).remove)
+            if wanted(GIVEN + name, part):
+
+                def look(_: nn.Module, inputs: tuple[object, ...], name: str = GIVEN + name) -> None:
+                    take(name, inputs[0] if inputs else None)
+
+                hooks.callback(part.register_forward_pre_hook(look).remove)
         yield
 
 
@@ -53,7 +63,7 @@ def layers_of(module: nn.Module, wanted: str, sample: Tensor, network: str) -> l
     Args:
         wanted: "last", what the last layer of weights is given; "all", what each layer of weights has become when the
             next one begins, with the normalisation, ReLU and pooling between them; or names of modules with commas
-            between. Where a network applies ReLU by a function and not by a module, its inputs are taken.
+            between. What is not computed by a module but by a function (ReLU, a sum) is not seen by "all".
         sample: a few inputs, to see the order.
         network: what errors call it.
 
@@ -69,17 +79,32 @@ def layers_of(module: nn.Module, wanted: str, sample: Tensor, network: str) -> l
     if wanted not in (LAST, ALL):
         names = wanted.split(",")
         for name in names:
-            if name not in named or not name:
+            if name.removeprefix(GIVEN) not in named or not name.removeprefix(GIVEN):
                 raise unknown_name(f"layer of {network}", name, [LAST, ALL, *(each for each in named if each)])
         return list(dict.fromkeys(names))
-    ends, before, has_begun = list[str](), "", False
+    ends, before, last = list[str](), "", ""
     for name in _in_order(module, sample, network):
         is_weighted = any(parameter.dim() >= WEIGHTED for parameter in named[name].parameters())
-        if is_weighted and has_begun:
+        if is_weighted and last:
             ends.append(before)
-        before, has_begun = name, has_begun or is_weighted
-    ends.append(before)
-    return ends if wanted == ALL else ends[-2:][:1]
+        before, last = name, name if is_weighted else last
+    if wanted == ALL or not last:
+        return [*ends, before]
+    return [ends[-1] if ends and _is_given(module, ends[-1], last, sample, network) else GIVEN + last]
+
+
+def _is_given(module: nn.Module, before: str, last: str, sample: Tensor, network: str) -> bool:
+    """Whether a part is given the very numbers that another has computed, in whatever shape."""
+    seen = dict[str, tuple[Tensor, Tensor]]()
+
+    def note(name: str, value: object) -> None:
+        if isinstance(value, Tensor):
+            seen[name] = value, value.flatten(1).clone()  # a function may write into it before it is given
+
+    with listening(module, lambda name, _: name in (before, GIVEN + last), note):
+        forward(module, sample, network)
+    made, given = seen[before], seen.get(GIVEN + last, seen[before])
+    return made[0].data_ptr() == given[0].data_ptr() and torch.equal(made[1], given[1])
 
 
 def _in_order(module: nn.Module, sample: Tensor, network: str) -> list[str]:
@@ -92,6 +117,8 @@ def _in_order(module: nn.Module, sample: Tensor, network: str) -> list[str]:
             called[name] = None
 
     def is_wanted(name: str, part: nn.Module) -> bool:
+        if name.startswith(GIVEN):
+            return False
         parts = [inner for inner, _ in part.named_children() if inner != PARAMETRIZED]
         return bool(name) and not parts and PARAMETRIZED not in name and not isinstance(part, WITHOUT_EFFECT)
 

@@ -61,7 +61,7 @@ class Mixed:
     mixer: str
     """In words."""
     in_charge: str | None
-    """Who was trusted most after the last label that weights are kept of."""
+    """Who was trusted most after the last label that weights are kept of; None where nobody was left."""
 
     @classmethod
     def of(cls, record: Record) -> "Mixed | None":
@@ -76,13 +76,13 @@ class Mixed:
             more = None if nats is None or not math.isfinite(mixture) else nats - mixture
             weight = None if last is None else float(last[number_of])
             rows.append(ExpertRow(name, nats, more, weight, "" if lost is None else f"left out from label {lost} on"))
-        charge = None if last is None else record.expert_names[int(last.argmax())]
+        charge = record.expert_names[int(last.argmax())] if last is not None and last.any() else None
         return cls(rows, mixer_words(record.model), charge)
 
     def sentence(self) -> str:
         """Who was in charge at the end."""
         if self.in_charge is None:
-            return ""
+            return f"nobody is left; mixed by {self.mixer}" if all(row.note for row in self.rows[1:]) else ""
         weight = next(row.weight for row in self.rows if row.name == self.in_charge)
         return f"trusted most at the end: {self.in_charge} ({percentage(weight or 0.0)}); mixed by {self.mixer}"
 

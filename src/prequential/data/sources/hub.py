@@ -15,7 +15,7 @@ from prequential.data.images import ImageFiles
 from prequential.data.sequence import LoadedSequence
 from prequential.data.sources.numbering import numbered
 from prequential.data.sources.request import NotHere, Request
-from prequential.data.sources.vectors import class_numbers, column_of, vectors
+from prequential.data.sources.vectors import class_numbers, column_of, inputs_of, is_table, vectors
 from prequential.data.tables.roles import label_column
 from prequential.data.views import Broken, content_of
 from prequential.data.workers import Decoded
@@ -27,10 +27,7 @@ HELDOUT_SPLITS = ("test", "validation", "valid")
 def hub(request: Request) -> LoadedSequence:
     """The train split of a data set, its test (or validation) split held out where it is one of images."""
     train, heldout, name = _open(request)
-    features = train.features
-    images = [column for column, feature in features.items() if type(feature).__name__ == "Image"]
-    classes = [column for column, feature in features.items() if type(feature).__name__ == "ClassLabel"]
-    label = label_column(name, features, request.options.label, classes)
+    images, label = _roles(train, name, request.options.label)
     for option in ("standardise", "scale") if images else ("size", "crop", "skip_broken"):
         if option in request.options.asked():
             what = "holds images" if images else "is a table"
@@ -45,6 +42,23 @@ def hub(request: Request) -> LoadedSequence:
         held = _images(request, heldout, images[0], label, "held-out", known=column_of(train, label))
         data = replace(data, heldout=replace(held, size=data.size))
     return request.ordered(data)
+
+
+def holds_table(name: str, directory: Path | None, label: str | None, standardise: str | None) -> bool:
+    """Whether the inputs of a data set are a table, by its first row; False where it cannot be read."""
+    try:
+        train, _, called = _open(Request(name=name, argument=name.partition(":")[2], directory=directory))
+        images, label = _roles(train, called, label)
+        return not images and len(train) > 0 and is_table(inputs_of(train.select([0]), label, called), standardise)
+    except PreqError:
+        return False  # reading it will say why
+
+
+def _roles(train: Any, name: str, label: str | None) -> tuple[list[str], str]:
+    """The columns of images, and that of labels."""
+    kinds = {column: type(feature).__name__ for column, feature in train.features.items()}
+    images, classes = ([column for column in kinds if kinds[column] == kind] for kind in ("Image", "ClassLabel"))
+    return images, label_column(name, train.features, label, classes)
 
 
 def _open(request: Request) -> tuple[Any, Any, str]:

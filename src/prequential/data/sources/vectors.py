@@ -22,26 +22,33 @@ def vectors(request: Request, name: str, label: str, train: Any, heldout: Any | 
     A single column of arrays keeps its shape: bytes and whatever has two dimensions or more are pictures, and whole
     numbers that are not to be standardised (`--standardise none`) stay whole numbers: tokens.
     """
-    inputs, what = _inputs(train, label, name), f"column '{label}' of {name}"
+    inputs, what = inputs_of(train, label, name), f"column '{label}' of {name}"
     known = column_of(train, label)
     labels, names = class_numbers(known, what)
     names = _names_of_feature(train.features[label], labels, what) or names
     rows, held = Rows(inputs, labels, what), None
     if heldout is not None:
         held_labels = class_numbers(column_of(heldout, label), f"held-out {what}", known)[0]
-        held = Rows(_inputs(heldout, label, name), held_labels, f"held-out {what}")
-    is_picture = inputs.ndim > 2 or inputs.dtype == np.uint8
+        held = Rows(inputs_of(heldout, label, name), held_labels, f"held-out {what}")
+    is_picture = _are_pictures(inputs)
     if request.options.scale is not None and inputs.dtype != np.uint8:
         raise PreqError(f"--scale is about uint8, and the inputs of {name} are {inputs.dtype}; leave it out")
     if is_picture and request.options.standardise not in (None, "none"):
         raise PreqError(f"{name} holds pictures, not a table; leave --standardise out")
-    if is_picture or (inputs.dtype.kind in "iu" and request.options.standardise == "none"):
-        data = _as_they_are(request, name, rows, held)
-    else:
-        data = table(request, name, rows, held)
+    make = table if is_table(inputs, request.options.standardise) else _as_they_are
+    data = make(request, name, rows, held)
     names = names or names_of_values(labels)
     held_data = data.heldout if data.heldout is None else replace(data.heldout, class_names=names)
     return replace(data, class_names=names, heldout=held_data)
+
+
+def is_table(inputs: NDArray[Any], standardise: str | None) -> bool:
+    """Whether inputs are rows of numbers to be standardised, or left as numbers: no pictures and no tokens."""
+    return not (_are_pictures(inputs) or (inputs.dtype.kind in "iu" and standardise == "none"))
+
+
+def _are_pictures(inputs: NDArray[Any]) -> bool:
+    return inputs.ndim > 2 or inputs.dtype == np.uint8
 
 
 def _as_they_are(request: Request, name: str, train: Rows, heldout: Rows | None) -> ArraySequence:
@@ -50,7 +57,7 @@ def _as_they_are(request: Request, name: str, train: Rows, heldout: Rows | None)
     return request.sequence(inputs, labels, name=name, **more)
 
 
-def _inputs(rows: Any, label: str, name: str) -> NDArray[Any]:
+def inputs_of(rows: Any, label: str, name: str) -> NDArray[Any]:
     """What stands beside the label: one column of arrays as it is, else all as one table."""
     columns = [(column, column_of(rows, column)) for column in rows.column_names if column != label]
     if not columns:

@@ -131,7 +131,10 @@ def _decided(table: "pa.Table", roles: Roles, where: str, what: str, standardise
     classes = in_order(names.values())
     if len(classes) < 2:
         raise PreqError(f"{what} holds a single class; there is nothing to predict")
-    columns = [decide(name, table.column(name), where, causal=standardise != "table") for name in roles.inputs]
+    causal = standardise != "table"
+    columns = [
+        decide(name, table.column(name), where, causal, is_nameless=name in roles.nameless) for name in roles.inputs
+    ]
     dropped = [Column(name=name, kind="dropped", note=note) for name, note in roles.dropped.items()]
     return Schema(label=roles.label, classes=classes, columns=(*columns, *dropped))
 

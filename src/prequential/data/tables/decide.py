@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def decide(name: str, values: "pa.ChunkedArray", where: str, causal: bool) -> Column:
+def decide(name: str, values: "pa.ChunkedArray", where: str, causal: bool, *, is_nameless: bool = False) -> Column:
     """What becomes of one column.
 
     Args:
         values: what it holds.
         where: the table, for errors.
         causal: whether the values of later rows may not decide: then text is hashed however few values it has.
+        is_nameless: whether it is called as an index is that nobody named: then numbers of rows are no input, since
+            they tell where a row stood in the file.
     """
     kind, holes = kind_of(name, values, where), values.null_count
     if holes == len(values):
@@ -37,10 +39,17 @@ def decide(name: str, values: "pa.ChunkedArray", where: str, causal: bool) -> Co
     if not len(present):
         return Column(name=name, kind="dropped", holes=len(numbers), note="it is empty")
     is_constant, missing = bool(present.min() == present.max()), len(numbers) - len(present)
+    if is_nameless and kind == "number" and not missing and _number_rows(present):
+        return Column(name=name, kind="dropped", note="without a name, it numbers the rows; --columns takes it")
     if kind == "number":
         return Column(name=name, kind=kind, holes=missing, note=_constant(is_constant))
     parts = tuple(part for part, value in parts_of_dates(values).items() if np.ptp(value[~np.isnan(value)]) > 0)
     return Column(name=name, kind="date", holes=missing, parts=parts, note=_constant(is_constant))
+
+
+def _number_rows(numbers: NDArray[np.float64]) -> bool:
+    """Whether they could be the numbers of rows, some of which were left out or moved."""
+    return bool((numbers == np.floor(numbers)).all() and numbers.min() >= 0 and len(np.unique(numbers)) == len(numbers))
 
 
 def _constant(is_constant: bool) -> str:

@@ -1,5 +1,6 @@
 """What the columns of a table are for: the label, inputs, the order of rows, what is held out. No torch."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,8 @@ from prequential.data.tables.schema import LONGEST, Schema
 from prequential.errors import PreqError, unknown_name
 
 USUAL_LABELS = ("label", "class", "target", "y")
+OF_INDEX = re.compile(r"Unnamed: 0(\.\d+)*|__index_level_\d+__")
+"""What pandas calls an index that had no name, when it reads or writes one among the columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +25,8 @@ class Roles:
     time: str | None = None
     heldout: tuple[str, str] | None = None
     """The column and the value that hold rows out."""
+    nameless: frozenset[str] = frozenset()
+    """Columns called as an index is that nobody named, where the user did not ask for them."""
 
     @property
     def needed(self) -> set[str]:
@@ -63,7 +68,8 @@ def find_roles(where: str, names: Sequence[str], options: Mapping[str, Any], sch
     if not inputs:
         left = " left" if dropped else ""
         raise PreqError(f"{where} has no column{left} besides the label; there is nothing to predict from")
-    return Roles(label=label, inputs=inputs, dropped=dropped, time=time, heldout=heldout)
+    nameless = frozenset(n for at, n in enumerate(names) if OF_INDEX.fullmatch(n) or not (at or n)) - {*asked, time}
+    return Roles(label=label, inputs=inputs, dropped=dropped, time=time, heldout=heldout, nameless=nameless)
 
 
 def label_column(name: str, columns: Collection[str], wanted: str | None, classes: Sequence[str] = ()) -> str:

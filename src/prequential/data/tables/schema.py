@@ -99,7 +99,7 @@ class Schema:
         for column, following in zip(self.columns, (*self.columns[1:], None), strict=True):
             alike.append(column)
             if following is None or following.becomes != column.becomes:
-                names = ", ".join(each.name for each in alike)
+                names = ", ".join(each.name or "(no name)" for each in alike)
                 if len(alike) > SHOWN:
                     names = f"{alike[0].name} … {alike[-1].name} ({len(alike):,} columns)"
                 yield names, column.becomes, f"{sum(each.width for each in alike):,}"
