@@ -56,6 +56,7 @@ def test_recorded_steps_are_the_eager_ones_in_double_precision(
         graphed = made(data, method, kind=GraphFromAllInputs, device="cuda", compiled=compiled)
         for learner in (eager, graphed):
             study(learner, data)
+        assert graphed.fallback is None  # what could not be recorded or compiled, and why
         assert_alike(eager, graphed, 1e-6)
         assert (StudyProgram, 12) in graphed._programs
         for learner in (eager, graphed):

@@ -3,12 +3,14 @@
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 
 import prequential as pq
 from prequential.cli import main
@@ -16,12 +18,14 @@ from prequential.coding.container import Container
 from prequential.data.arrays import from_arrays
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
-from prequential.learn.all_inputs import digest_of_tensors
+from prequential.learn.all_inputs import FromAllInputs, digest_of_tensors
 from prequential.plain import read_bytes, sealed, unsealed
 from prequential.runs import study_files
 from prequential.runs.progress import Progress
 from prequential.runs.record import Record
 from prequential.runs.study_files import ABOUT_FILE, MOST_BYTES
+
+from ..conftest import blobs
 
 Captured = pytest.CaptureFixture[str]
 METHOD = pq.AllInputs(
@@ -179,8 +183,11 @@ def test_a_foreign_study_is_not_used(
     assert_same(again, alone[0])
 
 
-def encoded(data: Any, **changes: Any) -> bytes:
-    return pq.encode("lenet", data, METHOD, seed=0, threads=1, **changes)
+def encoded_of(model: Any, data: Any, **changes: Any) -> bytes:
+    return pq.encode(model, data, METHOD, seed=0, threads=1, **changes)
+
+
+encoded = partial(encoded_of, "lenet")
 
 
 def blind(data: Any) -> Any:
@@ -268,6 +275,114 @@ def test_averages_of_one_network_study_once(data: Any, alone: tuple[Record, Path
     assert record.expert_nats[:, 0].tobytes() == of_recipe.nats.tobytes()
     assert (record.flops or {})["study"] == (alone[0].flops or {})["study"]
     assert (of_recipe.flops or {})["code"] < (record.flops or {})["code"]  # which predicts twice
+
+
+SMALL = pq.AllInputs(method=pq.ReplayStreams(num_streams=1, batch_size=8), study_steps=4, study_batch_size=16, beside=1)
+
+
+class Power(nn.Module):
+    """What it does is neither a weight nor printed."""
+
+    power, dropout = 1, 0.0
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return nn.functional.dropout(inputs.relu() ** self.power, self.dropout, self.training)
+
+
+def net(num_norms: int = 1, **of_power: float) -> Any:
+    """A factory of one name, whatever it makes."""
+
+    def mine(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        norms, power = [nn.BatchNorm1d(8) for _ in range(num_norms)], Power()
+        vars(power).update(of_power)
+        return nn.Sequential(nn.Linear(input_shape[0], 8), *norms, power, nn.Linear(8, num_classes))
+
+    return mine
+
+
+def where(record: Record) -> str:
+    assert record.study is not None
+    return str(record.study["from"])
+
+
+def test_a_network_whose_code_has_changed_studies_anew(tmp_path: Path) -> None:
+    kept: dict[str, Any] = {"method": SMALL, "study_dir": tmp_path / "kept"}
+    first = do(blobs(64), net(), **kept)
+    assert [where(do(blobs(64), net(), **kept)), where(first)] == ["file", "this run"]
+    changed = do(blobs(64), net(power=2), **kept)
+    assert where(changed) == "this run"
+    assert digests(changed) != digests(first)
+    both = do(blobs(64), pq.Experts([pq.Expert(net(), seed=0), pq.Expert(net(power=2), seed=0)]), method=SMALL)
+    assert digests(both) == [*digests(first), *digests(changed)]
+    dropped = pq.Experts([pq.Expert(net(dropout=rate), seed=0) for rate in (0.1, 0.5)])
+    assert len(digests(do(blobs(64), dropped, method=SMALL))) == 2
+
+
+def test_a_network_that_is_changed_in_the_middle_of_its_study_is_refused(tmp_path: Path) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.studied_steps == 2:
+            signal.raise_signal(signal.SIGTERM)
+
+    kept: dict[str, Any] = {"method": SMALL, "out": tmp_path / "run", "checkpoint_seconds": 0, "resume": True}
+    with pytest.raises(pq.Interrupted):
+        do(blobs(64), net(), **kept, listeners=[stop])
+    with pytest.raises(PreqError, match="the model gives something else for the same weights"):
+        do(blobs(64), net(power=2), **kept)
+    assert do(blobs(64), net(), **kept).status == "finished"
+
+
+def test_experts_that_treat_their_statistics_differently_study_apart() -> None:
+    recipes = [pq.Recipe(batch_statistics=kind, ema_step_size=0.3) for kind in ("averaged", "raw")]
+    model = net(num_norms=2)
+    both = do(blobs(64), pq.Experts([pq.Expert(model, recipe=recipe, seed=0) for recipe in recipes]), method=SMALL)
+    alone = [do(blobs(64), model, method=SMALL, recipe=recipe) for recipe in recipes]
+    assert both.expert_nats is not None
+    assert [column.tolist() for column in both.expert_nats.T] == [record.nats.tolist() for record in alone]
+
+
+class Own(FromAllInputs):
+    """A learner that studies in its own way."""
+
+    def study_steps(self, batches: Any, event: int) -> None:
+        super().study_steps(batches, event)
+        with torch.no_grad():
+            self.model[0].weight.mul_(1.1)  # type: ignore[index]
+
+
+def test_a_learner_of_ones_own_neither_keeps_its_study_nor_takes_another(tmp_path: Path) -> None:
+    given = SMALL.of(64)
+    kept: dict[str, Any] = {"method": SMALL, "study_dir": tmp_path / "kept"}
+    own = do(blobs(64), net(), **kept, learner=partial(Own, given=given))
+    assert not (tmp_path / "kept").exists()
+    honest = do(blobs(64), net(), **kept)
+    assert where(honest) == "this run"
+    assert digests(honest) != digests(own)
+    again = do(blobs(64), net(), **kept, learner=partial(Own, given=given))
+    assert (where(again), digests(again)) == ("this run", digests(own))
+
+
+def test_studies_are_told_in_the_order_of_the_experts_wherever_they_are_from(data: Any, tmp_path: Path) -> None:
+    do(data, method=OTHER, study_dir=tmp_path / "kept")  # that of the second alone
+    content = encoded_of(TWO, data, study_dir=tmp_path / "kept")
+    told = Container.from_bytes(content).header["study"]
+    assert [(each["steps"], each["from"]) for each in told["each"]] == [(4, "this run"), (3, "file")]
+    assert (pq.decode(content, blind(data)) == data.labels(np.arange(128)).numpy()).all()
+
+
+def test_a_study_that_half_precision_cannot_hold_is_told() -> None:
+    inputs = blobs(64).stored_inputs.numpy() * 1e4
+    data: Any = from_arrays(inputs, np.arange(64) % 3, num_classes=3)
+    with pytest.raises(
+        PreqError, match=r"up to .*e\+\d+, more than the 65,504 that half precision holds; bring inputs"
+    ):
+        do(data, net(), method=SMALL)
+
+
+def test_a_damaged_study_beside_it_does_not_keep_one_from_being_trusted(data: Any, kept: Path) -> None:
+    content = encoded(data, study_dir=kept)
+    (kept / "0").mkdir()
+    (kept / "0" / ABOUT_FILE).write_text("{}")
+    assert (pq.decode(content, blind(data), trust_study=kept) == data.labels(np.arange(128)).numpy()).all()
 
 
 KILLED = """

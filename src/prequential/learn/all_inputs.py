@@ -17,12 +17,19 @@ from prequential.events import Indices
 from prequential.files import digest_of
 from prequential.learn.beside import Beside
 from prequential.learn.inputs import channels_last, measured_together
-from prequential.learn.last_layer import find_last_layer, last_layer_of, require_flat_features, with_last_layer
+from prequential.learn.last_layer import (
+    find_last_layer,
+    giving_features,
+    last_layer_of,
+    require_flat_features,
+    with_last_layer,
+)
 from prequential.learn.learner import Learner
 from prequential.learn.optimizers import InGroups, make_optimizer
 from prequential.learn.probe import fingerprint_of
-from prequential.learn.randomness import seeded
+from prequential.learn.randomness import FOREIGN, seeded
 from prequential.learn.recipe import Recipe
+from prequential.learn.repeated import FEW
 from prequential.learn.study import Study, measure_statistics
 from prequential.methods.all_inputs import AllInputs
 from prequential.models import name_of
@@ -100,7 +107,30 @@ class FromAllInputs(Learner):
             "scale": self.inputs.scale,
         }
         told |= {"model": name_of(self.factory), "width": self.width, "weights": fingerprint_of(self.averaged)}
+        if self.recipe.batch_statistics == "raw":  # what is studied has another order then
+            told |= {"batch_statistics": "raw"}
         return digest_of(json.dumps(told, sort_keys=True).encode())
+
+    @cached_property
+    def begins_as(self) -> str:
+        """What the network makes of a few inputs before it has studied, to three digits: its code decides a study too,
+        and no other digest knows of it."""
+        inputs, seed = self.inputs.clean(np.arange(FEW) % len(self.data)), self.given.study_seed
+        with torch.no_grad():
+            fresh = self._fresh_model(-1, self.recipe, seed)
+            with (
+                seeded(seed, "begins as", 0, self.device, FOREIGN),
+                self.computing(),
+                giving_features(fresh),
+            ):
+                features = fresh(inputs).double().flatten(1)
+        sizes = torch.stack([features.abs().mean(1), features.square().mean(1).sqrt()])
+        return " ".join(f"{size:.3g}" for size in sizes.flatten().tolist())
+
+    @property
+    def study_identity(self) -> tuple[str, str]:
+        """Learners that share it do the same study."""
+        return self.study_key, self.begins_as
 
     def _last_parameters(self) -> list[nn.Parameter]:
         if self._studies:
@@ -136,7 +166,14 @@ class FromAllInputs(Learner):
             measure_statistics(self.model, [partial(self.inputs.clean, p) for p in measured_together(indices)])
         if not all(bool(tensor.isfinite().all()) for tensor in self.raw_tensors.averaged):
             raise PreqError("the study has diverged; try a smaller --study-learning-rate")
-        self.take_study([tensor.to(_halved(tensor)) for tensor in self.raw_tensors.all])
+        halved = [tensor.to(_halved(tensor)) for tensor in self.raw_tensors.all]
+        if not all(bool(tensor.isfinite().all()) for tensor in halved):
+            largest = max(float(tensor.abs().max()) for tensor in self.raw_tensors.averaged if tensor.numel())
+            raise PreqError(
+                f"the study gave numbers of up to {largest:.3g}, more than the {torch.finfo(torch.float16).max:,.0f} "
+                "that half precision holds; bring inputs to about −1 … 1 (--scale, from_arrays(…, scale=…))"
+            )
+        self.take_study(halved)
 
     @torch.no_grad()
     def take_study(self, studied: list[Tensor]) -> None:

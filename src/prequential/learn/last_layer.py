@@ -1,7 +1,7 @@
 """The last layer of a network, which classes belong to, and its features, which inputs alone can teach."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -71,6 +71,12 @@ def with_last_layer(model: nn.Module, output_size: int, name: str) -> nn.Module:
 def last_layer_of(model: nn.Module) -> LastLayer:
     """The one that `with_last_layer` put there."""
     return next(each for each in model.modules() if isinstance(each, LastLayer))
+
+
+def giving_features(model: nn.Module) -> AbstractContextManager[None]:
+    """Inside, the network gives its features, if `with_last_layer` made it."""
+    last = next((each for each in model.modules() if isinstance(each, LastLayer)), None)
+    return nullcontext() if last is None else last.giving_features()
 
 
 @torch.no_grad()

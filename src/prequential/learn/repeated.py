@@ -9,6 +9,7 @@ from torch import Tensor
 
 from prequential.errors import PreqError
 from prequential.learn.base import BaseLearner
+from prequential.learn.last_layer import giving_features
 from prequential.learn.learning import Learning
 from prequential.learn.randomness import FOREIGN, seeded
 
@@ -41,7 +42,11 @@ def training_of_few(learner: BaseLearner) -> Tensor:
     if learner not in _FRESH:
         inputs = learner.inputs.clean(np.arange(FEW) % len(learner.data))
         fresh = learner._fresh_model(-1, learner.recipe, learner.seed)
-        with seeded(learner.seed, "remembered", 0, learner.device, FOREIGN), learner.computing():
+        with (
+            seeded(learner.seed, "remembered", 0, learner.device, FOREIGN),
+            learner.computing(),
+            giving_features(fresh),  # its outputs are all 0 if it is to study
+        ):
             _FRESH[learner] = fresh(inputs).to(learner.dtype).cpu()
     return _FRESH[learner]
 

@@ -14,11 +14,11 @@ def who_study(learners: Iterable[object]) -> list[FromAllInputs]:
 def studies_first(learner: FromAllInputs, learners: Iterable[object]) -> bool:
     """Whether no learner before it among these does the same study."""
     others = (each for each in learners if isinstance(each, FromAllInputs))
-    return next(each for each in others if each.study_key == learner.study_key) is learner
+    return next(each for each in others if each.study_identity == learner.study_identity) is learner
 
 
 def share_study(learner: FromAllInputs, learners: Iterable[object]) -> None:
     """Give what one has studied to those who do the same study."""
     for each in learners:
-        if isinstance(each, FromAllInputs) and each is not learner and each.study_key == learner.study_key:
+        if isinstance(each, FromAllInputs) and each is not learner and each.study_identity == learner.study_identity:
             each.take_study(learner.studied)

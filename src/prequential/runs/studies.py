@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ class Studies:
                 continue
             if self.trusted is not None:
                 self._take(each, self._trusted_place(self.trusted, number, each), learner, recorder)
-            elif self.folder is not None and (place := place_of(self.folder, each)).exists():
+            elif self.folder is not None and _is_known(each) and (place := place_of(self.folder, each)).exists():
                 try:
                     self._take(each, place, learner, recorder)
                 except PreqError as error:
@@ -54,7 +55,7 @@ class Studies:
         studied, about = read_study(place, each)
         each.take_study([tensor.to(each.device) for tensor in studied])
         share_study(each, _members(learner))
-        self._note(each, recorder, about["seconds"], FILE)
+        self._note(each, learner, recorder, about["seconds"], FILE)
 
     def _trusted_place(self, folder: Path, number: int, learner: FromAllInputs) -> Path:
         """Where in a folder the study is that a record or bitstream tells of."""
@@ -63,38 +64,48 @@ class Studies:
             raise PreqError("there is no digest that a study could be held against; leave --trust-study out")
         places = [folder, *(sorted(folder.iterdir())[:MOST_FOLDERS] if folder.is_dir() else [])]
         for place in (place for place in places if (place / ABOUT_FILE).is_file()):
-            about = read_about(place)
-            if (about["key"], about["digest"]) == (learner.study_key, wanted):
-                return place
+            with suppress(PreqError):  # of another one that is damaged, or of another version
+                about = read_about(place)
+                if (about["key"], about["digest"]) == (learner.study_key, wanted):
+                    return place
         raise PreqError(f"{folder} has no study of digest {wanted} for these inputs; leave --trust-study out")
 
     def ended(self, learner: Learning, recorder: Recorder) -> None:
         """After the end of a study: note it, hold it against what is expected, and keep it."""
-        noted = {study["key"] for study in recorder.studies}
+        noted = {(study["key"], study["digest"]) for study in recorder.studies}
         for number, each in enumerate(who_study(_members(learner))):
-            if each.is_studying or each.study_key in noted:
+            if each.is_studying or (each.study_key, each.study_digest) in noted:
                 continue
             seconds = max(recorder.seconds - recorder.study_seconds, 0.0)
-            self._note(each, recorder, seconds, HERE)
+            self._note(each, learner, recorder, seconds, HERE)
             wanted = _expected(self.expected, number)
             if wanted not in (None, each.study_digest):
                 raise PreqError(
                     f"the study gave other weights here (digest {each.study_digest}) than there (digest {wanted})"
                 )
-            if self.keeps and self.folder is not None:
+            if self.keeps and self.folder is not None and _is_known(each):
                 try:
                     write_study(place_of(self.folder, each), each, seconds)
                 except PreqError as error:  # the run needs no file
                     warnings.warn(f"the study is not kept: {error}", PreqWarning, stacklevel=4)
 
     @staticmethod
-    def _note(learner: FromAllInputs, recorder: Recorder, seconds: float, where: str) -> None:
-        told = {"key": learner.study_key, "digest": learner.study_digest, "steps": learner.given.study_steps}
+    def _note(each: FromAllInputs, learner: Learning, recorder: Recorder, seconds: float, where: str) -> None:
+        """Studies are told in the order of who does them, whichever came to its end first."""
+        told = {"key": each.study_key, "digest": each.study_digest, "steps": each.given.study_steps}
         recorder.studies.append({**told, "seconds": seconds, "from": where})
+        place = {(one.study_key, one.study_digest): number for number, one in enumerate(who_study(_members(learner)))}
+        recorder.studies.sort(key=lambda study: place.get((study["key"], study["digest"]), 0))
 
 
 def _members(learner: Learning) -> list[Learning]:
     return list(learner.members) if isinstance(learner, MixedLearner) else [learner]
+
+
+def _is_known(learner: FromAllInputs) -> bool:
+    """Whether learner and method are the package's own: of others no digest tells how they study."""
+    parts = (type(learner), type(learner.given))
+    return all(part.__module__.partition(".")[0] == __name__.partition(".")[0] for part in parts)
 
 
 def _expected(study: Mapping[str, Any] | None, number: int) -> str | None:

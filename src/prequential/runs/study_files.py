@@ -43,10 +43,10 @@ def default_folder() -> Path:
 
 
 def place_of(folder: Path, learner: FromAllInputs) -> Path:
-    """The folder of a learner's study: for other inputs, settings or arithmetic it is another."""
+    """The folder of a learner's study: for other inputs, settings, code of the network or arithmetic it is another."""
     made = arithmetic(learner)
     names = (*DECIDE, *(ON_A_CPU if learner.device.type == "cpu" else ELSEWHERE))
-    told = {"key": learner.study_key, **{name: made[name] for name in names}}
+    told = {"key": learner.study_key, "begins": learner.begins_as, **{name: made[name] for name in names}}
     return folder / digest_of(json.dumps(told, sort_keys=True).encode())
 
 
