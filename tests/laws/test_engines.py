@@ -92,12 +92,15 @@ def trained(kind: type[Learner], data: ArraySequence, model: Any, recipe: pq.Rec
         pq.Recipe(optimizer="sgd", learning_rate=1e-2, full_rate_steps=3),
         pq.Recipe(optimizer="sgd", learning_rate=1e-2, momentum=0.0, batch_statistics="averaged-twice"),
         pq.Recipe(batch_statistics="raw"),
+        pq.Recipe(optimizer="muon"),
+        pq.Recipe(optimizer="muon", full_rate_steps=3, momentum=0.5),
     ],
-    ids=["default", "augmented", "decaying", "rmsprop", "decaying-sgd", "sgd", "raw"],
+    ids=["default", "augmented", "decaying", "rmsprop", "decaying-sgd", "sgd", "raw", "muon", "decaying-muon"],
 )
 def test_twenty_steps_in_double_precision_are_the_same(mnist: ArraySequence, model: str, recipe: pq.Recipe) -> None:
     data = mnist.take(64)
-    width = {"vggpp": 0.125, "mnistnet": 0.25}.get(model, 1.0)
+    slow = {"smallconv": 0.125, "mnistnet": 0.125} if recipe.optimizer == "muon" else {}
+    width = ({"vggpp": 0.125, "mnistnet": 0.25} | slow).get(model, 1.0)
     eager, graphed = (trained(kind, data, model, recipe, width=width) for kind in (Learner, GraphLearner))
     torch.testing.assert_close(weights(graphed), weights(eager), rtol=1e-9, atol=1e-9)
     for one, other in zip(eager.ema_tensors.others, graphed.ema_tensors.others, strict=True):
@@ -111,7 +114,7 @@ def test_twenty_steps_in_double_precision_are_the_same(mnist: ArraySequence, mod
     )
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "rmsprop", "sgd"])
+@pytest.mark.parametrize("optimizer", ["adamw", "rmsprop", "sgd", "muon"])
 def test_what_is_compiled_computes_the_same(
     mnist: ArraySequence, optimizer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,9 +229,10 @@ def test_a_graph_run_resumes_from_its_directory(tmp_path: Any, monkeypatch: pyte
         pq.run(tiny, blobs(400), method, seed=0, out=tmp_path / "run", resume=True)
 
 
-def test_labels_coded_by_the_graph_engine_come_back(mnist: ArraySequence) -> None:
-    data = mnist.take(200)
-    bits = pq.encode("lenet", data, pq.ReplayStreams(num_streams=1), seed=0, execution=pq.Execution(engine="graph"))
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_labels_coded_by_the_graph_engine_come_back(mnist: ArraySequence, optimizer: str) -> None:
+    data, method, recipe = mnist.take(200), pq.ReplayStreams(num_streams=1), pq.Recipe(optimizer=optimizer)
+    bits = pq.encode("lenet", data, method, recipe, seed=0, execution=pq.Execution(engine="graph"))
     assert np.array_equal(pq.decode(bits, data), data.labels(np.arange(200)).numpy())
 
 

@@ -123,8 +123,9 @@ def test_steps_of_a_study_are_the_same(mnist: ArraySequence, optimizer: str, vie
         ({"threshold_kind": "relative", "body_rate": 0.3}, pq.Recipe(augment=("flip",), label_smoothing=0.1)),
         ({"threshold_kind": "adaptive", "study_steps": 0, "body_rate": 0.3}, pq.Recipe(batch_statistics="raw")),
         ({"beside_weight": 0.5}, pq.Recipe(optimizer="sgd", learning_rate=1e-2, augment=VIEWS)),
+        ({"body_rate": 0.3}, pq.Recipe(optimizer="muon")),
     ],
-    ids=["plain", "views", "relative", "adaptive", "sgd"],
+    ids=["plain", "views", "relative", "adaptive", "sgd", "muon"],
 )
 def test_steps_beside_are_the_same(mnist: ArraySequence, changes: dict[str, Any], recipe: pq.Recipe) -> None:
     data = mnist.take(40)

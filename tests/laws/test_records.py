@@ -50,7 +50,7 @@ def test_the_record_of_a_prefix_does_not_depend_on_what_follows(method: Method) 
 @given(
     st.one_of(st.sampled_from(METHODS), prequential_methods()),
     st.lists(st.integers(0, 60), max_size=3),
-    st.sampled_from(["adamw", "rmsprop", "sgd"]),
+    st.sampled_from(["adamw", "rmsprop", "sgd", "muon"]),
 )
 def test_stopping_after_any_events_and_resuming_gives_the_same_bits(
     method: Method, stops: list[int], optimizer: str

@@ -321,6 +321,7 @@ def test_what_cannot_be_stacked_is_named(model: Any, message: str) -> None:
     [
         ([pq.Recipe(), pq.Recipe(optimizer="sgd")], "must share optimizer, got adamw and sgd"),
         ([pq.Recipe(), pq.Recipe(ema_warmup=False)], "must share ema_warmup, got True and False"),
+        ([pq.Recipe(optimizer="muon")] * 2, "and muon each matrix by itself; take adamw, rmsprop or sgd, or run its"),
         ([pq.Recipe()], "a recipe and a seed for each member, got 1 and 2"),
         ([], "a recipe and a seed for each member, got 0 and 2"),
     ],

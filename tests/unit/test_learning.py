@@ -75,7 +75,7 @@ def test_the_warm_up_ends_at_the_step_size_asked_for() -> None:
     assert functional.ema_step_size(0.01, 1, warmup=False) == 0.01
 
 
-@pytest.mark.parametrize("name", ["adamw", "rmsprop", "sgd"])
+@pytest.mark.parametrize("name", ["adamw", "rmsprop", "sgd", "muon"])
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_gradients_in_another_layout_move_the_same_weights(name: str, momentum: float) -> None:
     recipe = pq.Recipe(optimizer=name, momentum=momentum)
@@ -83,7 +83,7 @@ def test_gradients_in_another_layout_move_the_same_weights(name: str, momentum: 
     moved = []
     for layout in (torch.contiguous_format, torch.channels_last):
         parameter = weight.clone(memory_format=layout)
-        optimizer = make_optimizer(recipe, [parameter])
+        optimizer = make_optimizer(recipe, [parameter], with_last=False)
         for _ in range(3):
             optimizer.step([gradient])
         moved.append(parameter)
@@ -118,6 +118,64 @@ def test_optimizers_do_what_torchs_do(name: str, momentum: float) -> None:
             torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-7)
         optimizer.reset()
         reference = makers[name](theirs.parameters())
+
+
+@pytest.mark.parametrize("with_last", [True, False])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_muon_moves_hidden_matrices_as_torchs_does_and_the_rest_as_adamw(
+    momentum: float, with_last: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)  # which torch's computes in
+    recipe = pq.Recipe(optimizer="muon", learning_rate=0.01, eps=1e-3, weight_decay=0.1, momentum=momentum)
+    shapes = (4, 2, 3, 3), (4,), (6, 16), (9, 6), (9,), (3, 9), (3,)
+    ours = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
+    ours[0] = ours[0].contiguous(memory_format=torch.channels_last)
+    theirs = [nn.Parameter(p.clone()) for p in ours]
+    theirs[0] = nn.Parameter(ours[0].flatten(1).clone())
+    hidden = {0, 2, 3} if with_last else {0, 2, 3, 5}
+    of_muon, of_adamw = ([p for n, p in enumerate(theirs) if (n in hidden) is there] for there in (True, False))
+    muon = torch.optim.Muon(of_muon, 0.01, weight_decay=0.1, momentum=momentum, adjust_lr_fn="match_rms_adamw")
+    adamw = torch.optim.AdamW(of_adamw, 0.01, (momentum, 0.999), 1e-3, 0.1)
+    optimizer = make_optimizer(recipe, ours, with_last=with_last)
+    for _ in range(2):
+        for _ in range(5):
+            gradients = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
+            for p, gradient in zip(theirs, gradients, strict=True):
+                p.grad = gradient.reshape(p.shape).clone()
+            muon.step()
+            adamw.step()
+            optimizer.step(gradients)
+            for mine, other in zip(ours, theirs, strict=True):
+                torch.testing.assert_close(mine.reshape(other.shape), other.detach(), rtol=1e-9, atol=1e-12)
+        optimizer.reset()
+        muon.state.clear()
+        adamw.state.clear()
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 99), st.floats(1e-3, 1e3))
+def test_what_is_orthogonalised_keeps_its_directions_and_has_singular_values_near_one(
+    rows: int, columns: int, seed: int, scale: float
+) -> None:
+    rank = min(rows, columns)
+    u, s, v = torch.linalg.svd(
+        torch.randn(rows, columns, generator=torch.Generator().manual_seed(seed), dtype=torch.float64),
+        full_matrices=False,
+    )
+    s = (s / s.norm()).clamp(min=0.01)
+    found = u.T @ functional.orthogonalised(scale * (u * s) @ v) @ v.T
+    assert (found - found.diagonal().diag()).abs().max() < 1e-9
+    assert ((found.diagonal() > 0.68) & (found.diagonal() < 1.21)).all()
+    assert found.shape == (rank, rank)
+
+
+def test_muon_without_any_matrix_is_adamw() -> None:
+    beta = [torch.ones((), dtype=torch.float64) for _ in range(2)]
+    for parameter, name in zip(beta, ("muon", "adamw"), strict=True):
+        optimizer = make_optimizer(pq.Recipe(optimizer=name), [parameter], rate_factor=3.0, decay=False)
+        for gradient in (0.3, -0.1):
+            optimizer.step([torch.full((), gradient, dtype=torch.float64)])
+        assert optimizer.state.keys() == {"mean", "square", "step"}
+    assert beta[0] == beta[1] != 1
 
 
 def learner_of(recipe: pq.Recipe, factory: str | type[nn.Module] = "mlp1", length: int = 64) -> Learner:

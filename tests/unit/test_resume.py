@@ -23,6 +23,7 @@ from prequential.cli import main
 from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError, PreqWarning
 from prequential.learn.environment import environment
+from prequential.learn.recipe import OPTIMIZERS
 from prequential.lock import DirectoryLock
 from prequential.methods import Method
 from prequential.runs import beginning, session
@@ -43,7 +44,13 @@ SHORT = 80
 
 
 def start(
-    out: Path | None, *, resume: bool = True, stop_at: int | None = None, method: Method = METHOD, length: int = LENGTH
+    out: Path | None,
+    *,
+    resume: bool = True,
+    stop_at: int | None = None,
+    method: Method = METHOD,
+    recipe: pq.Recipe | None = None,
+    length: int = LENGTH,
 ) -> Record:
     """A run that saves its state at every pause, and is asked to stop at a position."""
 
@@ -51,7 +58,8 @@ def start(
         if stop_at is not None and progress.position >= stop_at:
             signal.raise_signal(signal.SIGTERM)
 
-    return pq.run(tiny, blobs(length), method, seed=0, out=out, resume=resume, checkpoint_seconds=0, listeners=[ask])
+    how: dict[str, Any] = {"out": out, "resume": resume, "checkpoint_seconds": 0, "listeners": [ask]}
+    return pq.run(tiny, blobs(length), method, recipe, seed=0, **how)
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +96,15 @@ def test_a_resumed_run_is_the_same_to_the_bit(tmp_path: Path, method: Method, st
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == sorted(
         [*(f"{name}.npy" for name in ARRAYS), "lock", "record.json"]
     )
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_checkpoint_holds_what_each_optimizer_remembers(tmp_path: Path, optimizer: str) -> None:
+    recipe = pq.Recipe(optimizer=optimizer)
+    with pytest.raises(pq.Interrupted):
+        start(tmp_path / "run", stop_at=40, recipe=recipe, length=SHORT)
+    resumed = start(tmp_path / "run", recipe=recipe, length=SHORT)
+    assert_same(resumed, pq.run(tiny, blobs(SHORT), METHOD, recipe, seed=0))
 
 
 def test_a_finished_run_is_returned_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -255,6 +255,14 @@ def test_samplers_that_learn_from_trials_cannot_draw_stacks(tmp_path: Path) -> N
         do(tmp_path / "s", execution=pq.Execution(engine="eager"), stack=2)
 
 
+def test_an_optimizer_that_stacks_do_not_have_is_refused_before_any_trial(tmp_path: Path) -> None:
+    space = SPACE | {"optimizer": Choice(("sgd", "muon"))}
+    with pytest.raises(PreqError, match=r"and muon each matrix by itself; take .*; so trial . would draw it"):
+        do(tmp_path / "s", space=space, trials=9, stack=2)
+    assert not (tmp_path / "s").exists()
+    assert do(tmp_path / "s", recipe=pq.Recipe(optimizer="muon")).counts["finished"] == 3
+
+
 def test_a_diverged_trial_is_a_result(tmp_path: Path) -> None:
     space = {"optimizer": "sgd", "learning_rate": Choice((1e-2, 1e30))}
     summary = do(tmp_path / "s", space=space, trials=4)

@@ -90,7 +90,7 @@ class FromAllInputs(Learner):
             self.parameters = body + top
             rates = (given.body_rate, 1.0)
             made = [
-                make_optimizer(recipe, [p.detach() for p in part], rate_factor=rate)
+                make_optimizer(recipe, [p.detach() for p in part], rate_factor=rate, with_last=part is top)
                 for part, rate in zip((body, top), rates, strict=True)
             ]
             self.optimizer = InGroups(made, rates)

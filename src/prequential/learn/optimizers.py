@@ -1,9 +1,10 @@
-"""AdamW, RMSProp and SGD with momentum over plain lists of tensors.
+"""AdamW, RMSProp, SGD with momentum and Muon over plain lists of tensors.
 
 The arithmetic is that of `torch.optim`, by its fused kernels where there are any; what is left out is its per-step
 bookkeeping. State is explicit: lists of tensors by name. Weight decay is decoupled in all of them.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
@@ -14,19 +15,22 @@ from torch import Tensor
 from torch.optim.adamw import adamw
 from torch.optim.sgd import sgd
 
+from prequential.learn.functional import orthogonalised
 from prequential.learn.recipe import Recipe
 
 Rate: TypeAlias = float | Tensor
 """A learning rate, which may live on the device."""
 BETA2 = 0.999
 """Of adamw; its beta1 is the recipe's momentum."""
+AS_LARGE_AS_ADAMW = 0.2
+"""Root mean square of the orthogonal moves of muon, in units of the rate: about that of adamw's (Liu et al. 2025)."""
 _FUSED_ADAMW = partial(adamw, beta2=BETA2, amsgrad=False, maximize=False, fused=True)
 _FUSED_SGD = partial(sgd, weight_decay=0.0, dampening=0.0, nesterov=False, maximize=False, fused=True)
 
 
 class Optimizer(ABC):
-    """One gradient step at a time, in place. State starts at zero: lists with a tensor for each parameter, of its shape
-    except for the number of steps."""
+    """One gradient step at a time, in place. State starts at zero: lists with a tensor for each parameter that has
+    it, of its shape except for the number of steps."""
 
     state_names: tuple[str, ...]
 
@@ -147,6 +151,56 @@ class SGD(Optimizer):
         _FUSED_SGD(self._parameters, gradients, buffers, lr=rate, momentum=self._momentum)
 
 
+class Orthogonal(Optimizer):
+    """Muon's moves of matrices: Nesterov momentum, made orthogonal. Filters of a convolution are rows of a matrix."""
+
+    state_names = ("momentum",)
+
+    def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
+        rate = self._rate if rate is None else rate
+        momentum = self.state["momentum"]
+        self._shrink(rate)
+        torch._foreach_lerp_(momentum, gradients, 1 - self._momentum)
+        ahead = torch._foreach_lerp(gradients, momentum, self._momentum)
+        self._add_scaled([self._move(each) for each in ahead], -rate)
+
+    def _move(self, ahead: Tensor) -> Tensor:
+        matrix = ahead.flatten(1)
+        # as at the source: nothing is lost by it, and products of matrices are most of the work
+        on_gpu = matrix.is_cuda and matrix.dtype == torch.float32
+        orthogonal = orthogonalised(matrix.bfloat16() if on_gpu else matrix).to(matrix.dtype)
+        return (AS_LARGE_AS_ADAMW * math.sqrt(max(matrix.shape)) * orthogonal).view(ahead.shape)
+
+
+class Muon(Optimizer):
+    """Orthogonal moves for the matrices of hidden layers; AdamW for the last layer, and for what is no matrix.
+
+    Args:
+        with_last: whether the last matrix is that of the last layer.
+        others: those of an `Optimizer`.
+    """
+
+    state_names = ()
+
+    def __init__(
+        self, parameters: list[Tensor], recipe: Recipe, rate: float, decay: float, *, with_last: bool = True
+    ) -> None:
+        super().__init__(parameters, recipe, rate, decay)
+        matrices = [number for number, parameter in enumerate(parameters) if parameter.dim() > 1]
+        hidden = matrices[: len(matrices) - with_last]
+        rest = [number for number in range(len(parameters)) if number not in hidden]
+        self._parts = [
+            (numbers, kind([parameters[number] for number in numbers], recipe, rate, decay))
+            for numbers, kind in ((hidden, Orthogonal), (rest, AdamW))
+            if numbers
+        ]
+        self.state = {name: tensors for _, part in self._parts for name, tensors in part.state.items()}
+
+    def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
+        for numbers, part in self._parts:
+            part.step([gradients[number] for number in numbers], rate, in_pieces=in_pieces)
+
+
 class InGroups:
     """Optimizers of several groups of parameters, each with its own learning rate, as one over all of them in order."""
 
@@ -156,8 +210,8 @@ class InGroups:
     @property
     def state(self) -> dict[str, list[Tensor]]:
         """Of all groups."""
-        names = self._optimizers[0].state
-        return {name: [tensor for each in self._optimizers for tensor in each.state[name]] for name in names}
+        names = dict.fromkeys(name for each in self._optimizers for name in each.state)
+        return {name: [tensor for each in self._optimizers for tensor in each.state.get(name, ())] for name in names}
 
     def step(self, gradients: list[Tensor], rate: Rate | None = None, *, in_pieces: bool = False) -> None:
         """Each group by its own; a `rate` is that of the whole, of which each has its factor."""
@@ -173,12 +227,18 @@ class InGroups:
             optimizer.reset()
 
 
-KINDS: dict[str, type[Optimizer]] = {"adamw": AdamW, "rmsprop": RMSProp, "sgd": SGD}
+KINDS: dict[str, type[Optimizer]] = {"adamw": AdamW, "rmsprop": RMSProp, "sgd": SGD, "muon": Muon}
 
 
 def make_optimizer(
-    recipe: Recipe, parameters: Sequence[Tensor], *, rate_factor: float = 1.0, decay: bool = True
+    recipe: Recipe,
+    parameters: Sequence[Tensor],
+    *,
+    rate_factor: float = 1.0,
+    decay: bool = True,
+    with_last: bool = True,
 ) -> Optimizer:
-    """The recipe's optimizer for these parameters (detached: they are written in place)."""
-    rate = recipe.learning_rate * rate_factor
-    return KINDS[recipe.optimizer](list(parameters), recipe, rate, recipe.weight_decay * decay)
+    """The recipe's optimizer for these parameters (detached: they are written in place), the last layer's among them or
+    not."""
+    kind = partial(Muon, with_last=with_last) if recipe.optimizer == "muon" else KINDS[recipe.optimizer]
+    return kind(list(parameters), recipe, recipe.learning_rate * rate_factor, recipe.weight_decay * decay)

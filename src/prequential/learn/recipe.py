@@ -6,7 +6,8 @@ from prequential.augmentations import movements, require_augmentations
 from prequential.errors import PreqError
 from prequential.settings import check_settings, setting, with_setting
 
-OPTIMIZERS = ("adamw", "rmsprop", "sgd")
+OPTIMIZERS = ("adamw", "rmsprop", "sgd", "muon")
+STACKED_OPTIMIZERS = ("adamw", "rmsprop", "sgd")
 BATCH_STATISTICS = ("averaged", "averaged-twice", "raw")
 
 
@@ -20,7 +21,9 @@ class Recipe:
     """
 
     optimizer: str = setting("adamw", choices=OPTIMIZERS)
-    """adamw, rmsprop or sgd."""
+    """adamw, rmsprop, sgd or muon.
+
+    muon: hidden layers by momentum that is made orthogonal, which takes more work; the rest by adamw."""
     learning_rate: float = setting(3e-3, above=0, flag="lr", short="lr", stack="vector")
     """Learning rate of the weights, constant over the whole sequence unless it is told to fall."""
     full_rate_steps: int = setting(0, at_least=0, hint="all", stack="vector")
@@ -28,13 +31,13 @@ class Recipe:
 
     With n₀ of them the rate of step n > n₀ is multiplied by √(n₀/n). 0: constant."""
     eps: float = setting(1e-4, above=0, short="eps", stack="vector")
-    """Epsilon of adamw and rmsprop; it matters as much as the learning rate."""
+    """Epsilon of adamw (also within muon) and rmsprop; it matters as much as the learning rate."""
     weight_decay: float = setting(0.1, at_least=0, short="decay", stack="vector")
     """Weight decay.
 
     Decoupled in every optimizer: θ ← θ − (learning rate · weight decay)·θ. Not for the temperature."""
     momentum: float = setting(0.9, at_least=0, below=1, stack="vector")
-    """Momentum of sgd and rmsprop, beta1 of adamw."""
+    """Momentum of sgd, rmsprop and muon, beta1 of adamw."""
     ema_step_size: float = setting(0.01, above=0, at_most=1, flag="ema", short="ema", stack="vector")
     """Step size of the weight average that predicts; 1 switches it off.
 
@@ -72,3 +75,12 @@ VECTORS = with_setting(Recipe, stack="vector")
 """Settings that are numbers along a stack, one for each member."""
 SHARED = with_setting(Recipe, stack="shared")
 """Settings that decide what is computed, and not only with which numbers: the members of a stack share them."""
+
+
+def require_stacked_optimizer(recipe: Recipe) -> None:
+    """Refuse an optimizer that stacks do not have."""
+    if recipe.optimizer not in STACKED_OPTIMIZERS:
+        raise PreqError(
+            f"a stack moves the weights of all members as one vector, and {recipe.optimizer} each matrix by itself; "
+            f"take {', '.join(STACKED_OPTIMIZERS[:-1])} or {STACKED_OPTIMIZERS[-1]}, or run its trials one by one"
+        )
