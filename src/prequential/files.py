@@ -55,10 +55,14 @@ def reading(path: Path, todo: str = "") -> Iterator[None]:
         raise PreqError(f"{path} cannot be read: {reason}{todo}") from None
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file so that a crash at any moment leaves the old content or the new, both whole."""
+def write_atomically(path: Path, content: bytes, writer: str = "") -> None:
+    """Replace a file so that a crash at any moment leaves the old content or the new, both whole.
+
+    Args:
+        writer: who writes, where several may write the same file at once.
+    """
     require_platform()
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}{writer and f'.{writer}'}.tmp")
     with writing(path):
         try:
             with temporary.open("wb") as file:
