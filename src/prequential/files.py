@@ -55,10 +55,11 @@ def reading(path: Path, todo: str = "") -> Iterator[None]:
         raise PreqError(f"{path} cannot be read: {reason}{todo}") from None
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file so that a crash at any moment leaves the old content or the new, both whole."""
+def write_atomically(path: Path, content: bytes, writer: str = "") -> None:
+    """Replace a file so that a crash at any moment leaves the old content or the new, both whole; also where several
+    write it at once, if each says which `writer` it is."""
     require_platform()
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}{writer and f'.{writer}'}.tmp")
     with writing(path):
         try:
             with temporary.open("wb") as file:
@@ -82,8 +83,7 @@ def sync_directory(path: Path) -> None:
 
 
 class ArrayFile:
-    """An .npy file with room for so many rows (numbers, unless they have a shape), written piece by piece. Memory does
-    not hold it."""
+    """An .npy file, not in memory, with room for so many rows (numbers, unless they have a shape), for pieces of it."""
 
     def __init__(
         self, path: Path, dtype: np.dtype[Any], length: int, row_shape: tuple[int, ...] = (), *, create: bool
@@ -120,8 +120,7 @@ class ArrayFile:
                 got = os.pread(self._file.fileno(), len(content) - done, first + done)
                 if not got:
                     raise PreqError(f"{self.path} is truncated: {done} bytes where {len(content)} should be")
-                content[done : done + len(got)] = got
-                done += len(got)
+                content[done : (done := done + len(got))] = got
         return values
 
     def sync(self) -> None:

@@ -381,6 +381,15 @@ def test_trials_of_a_sweep_are_mixed_runs(table: str, tmp_path: Path, capsys: Ca
     assert preq(*words.split(), "--mixer", "bayes", "--resume") == 0
 
 
+def test_a_sweep_draws_no_step_size_where_averages_say_them(table: str, tmp_path: Path, capsys: Captured) -> None:
+    space = "{'learning_rate': pq.LogUniform(1e-3, 1e-2), 'ema_step_size': pq.LogUniform(1e-3, 1e-1)}"
+    (tmp_path / "space.py").write_text(f"import prequential as pq\nSPACE = {space}\n")
+    words = f"sweep {table} mlp1 --averages 0.1,0.3 {SMALL} --space {tmp_path}/space.py:SPACE --trials 1 --json"
+    assert preq(*words.split(), "--out", str(tmp_path / "sweep")) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [[*trial["settings"]] for trial in told["best"]] == [["learning_rate"]]
+
+
 def test_weights_are_drawn_with_names(mixed: Path, tmp_path: Path, capsys: Captured) -> None:
     assert preq("plot", "weights", str(mixed / "both-0"), "-o", str(tmp_path / "w.svg")) == 0
     texts = texts_of(tmp_path / "w.svg")

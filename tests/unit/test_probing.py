@@ -21,6 +21,7 @@ from prequential.models import build
 from prequential.probing import blocks, entry
 from prequential.probing import features as features_module
 from prequential.probing.closed import NearestNeighbours
+from prequential.probing.control import control_labels
 from prequential.probing.layers import layers_of
 from prequential.probing.networks import Network, find_network
 from prequential.runs.weights import example_digests, read_about, read_tensors
@@ -304,6 +305,58 @@ def test_last_is_what_the_last_layer_of_weights_is_given() -> None:
     assert layers_of(nn.Sequential(nn.Linear(5, 2)), "last", torch.zeros(2, 5), "net") == ["input of 0"]
     with pytest.raises(PreqError, match="unknown layer of net 'input of it'"):
         layers_of(net, "input of it", torch.zeros(1, 5), "net")
+
+
+def test_the_values_of_a_control_never_have_all_one_class() -> None:
+    for seed in range(30):
+        made = control_labels(np.arange(64) % 3, np.arange(64) // 60, seed=seed)
+        assert set(made) == {0, 1}
+    with pytest.raises(PreqError, match=r"all values of the control would have one class \(1 different\)"):
+        pq.probe("inputs", blobs(64), readouts=["knn"], control=np.zeros(64))
+
+
+@pytest.mark.parametrize(("word", "what"), [("run:", "directory"), ("mlp1@", "file")])
+def test_a_word_that_names_nothing_is_told(word: str, what: str) -> None:
+    with pytest.raises(PreqError, match=f"'{word}' names no {what}; write it behind the"):
+        pq.probe(word, blobs(64))
+
+
+def test_two_who_probe_by_one_cache_at_once_do_not_disturb_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second has written all of the same features just before the first replaces what it wrote."""
+    data, replace_file = blobs(64), Path.replace
+    expected = pq.probe("mlp1", data, readouts=QUICK, width=0.02, cache=tmp_path / "alone").best.codelength
+    late = list[Path]()
+
+    def replaced(path: Path, target: Path) -> Path:
+        if path.suffix == ".tmp" and ".json." in path.name and not late:
+            late.append(path)
+            pq.probe("mlp1", data, readouts=QUICK, width=0.02)
+        return replace_file(path, target)
+
+    monkeypatch.setattr(Path, "replace", replaced)
+    assert pq.probe("mlp1", data, readouts=QUICK, width=0.02).best.codelength == expected
+    assert late
+
+
+def test_what_was_no_network_or_array_is_told() -> None:
+    data = blobs(64)
+    with pytest.raises(PreqError, match=r"the features 'features' form no one array; .* in a dictionary"):
+        pq.probe(["inputs", np.zeros((64, 2))], data)  # type: ignore[arg-type]
+    with pytest.raises(PreqError, match="'features' hold what is no finite number"):
+        pq.probe(np.full((64, 2), 1e39), data)
+    assert pq.probe("inputs", data, readouts="knn,nearest-mean").readouts == ("knn", "nearest-mean")
+
+
+@pytest.mark.parametrize("kind", [torch.int64, torch.complex64, torch.bool])
+def test_tensors_of_another_type_are_listed(kind: torch.dtype, kept: Path, tmp_path: Path) -> None:
+    tensors = dict(load_file(kept / "weights.safetensors"))
+    save_file({**tensors, "1.bias": tensors["1.bias"].to(kind)}, tmp_path / "w.safetensors")
+    with pytest.raises(PreqError, match=f"does not fit 'mlp1': of another type: 1.bias of {kind} for torch.float32"):
+        pq.probe(f"mlp1@{tmp_path / 'w.safetensors'}", blobs(64, seed=1), width=0.02)
+    save_file({name: each.bfloat16() for name, each in tensors.items()}, tmp_path / "w.safetensors")
+    assert pq.probe(f"mlp1@{tmp_path / 'w.safetensors'}", blobs(64, seed=1), readouts=["knn"], width=0.02).best
 
 
 def test_layers_whose_weights_are_computed_are_layers() -> None:

@@ -138,7 +138,11 @@ def print_probing(found: "Probing") -> None:
     """For a person."""
     console, uniform = Console(file=sys.stdout, highlight=False), found.as_json()["uniform_nats"]
     code = "switching among readouts, online" if found.is_online else "block by block (Voita and Titov)"
-    say(console, f"{found.data} · {found.length:,} labels of {found.num_classes} classes · {code}", "bold")
+    say(
+        console,
+        f"{found.data} · {found.length:,} label{'s' * (found.length != 1)} of {found.num_classes} classes · {code}",
+        "bold",
+    )
     columns: list[Column[Any]] = [
         Column("representation", "name", lambda each: each.name, is_left=True),
         Column("features", "num_features", lambda each: each.num_features, "{:,}".format),
@@ -153,7 +157,8 @@ def print_probing(found: "Probing") -> None:
     print_table(console, columns_that_say(columns, found.ranking), found.ranking)
     told = f"uniform: {number(uniform, ',.1f')} nats, label frequencies: {number(found.frequencies_nats, ',.1f')}"
     say(console, f"{told}; all codes are given all inputs, over which features are standardised.", "dim")
-    say(console, f"Choosing the best of {len(found.ranking)} costs ln {len(found.ranking)} nats more.", "dim")
+    if len(found.ranking) > 1:
+        say(console, f"Choosing the best of {len(found.ranking)} costs ln {len(found.ranking)} nats more.", "dim")
     if any(each.share_seen for each in found.ranking):
         say(console, "A network that learned these examples is marked with their share: its code is worth nothing.")
 

@@ -170,9 +170,9 @@ def _space(flags: Sweep, method: Method) -> Any:
 
     space = find_space(flags.space)
     require_space(space, method)
-    fixed = {*flags.of_method, *flags.of_recipe, *flags.of_all_inputs} | (
-        {"width"} if flags.width is not None else set()
-    )
+    fixed = {*flags.of_method, *flags.of_recipe, *flags.of_all_inputs}
+    fixed |= {"width"} if flags.width is not None else set()
+    fixed |= {"ema_step_size"} if flags.averages is not None else set()  # each average has its own
     return {name: value for name, value in space.items() if (own_name(name, method) or name) not in fixed}
 
 

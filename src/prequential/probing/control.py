@@ -14,14 +14,17 @@ from prequential.rng import derive, uniforms
 
 FEWEST_REPEATED = 0.1
 """The share of positions whose value came before, below which values are said not to repeat."""
+MOST_DRAWS = 1000
 HINT = "probe an untrained network for comparison instead"
 
 
 def control_labels(values: ArrayLike, labels: NDArray[np.int64], *, seed: int = 0) -> NDArray[np.int64]:
     """One class for each distinct value, drawn from the frequencies of the labels, and this class wherever it stands.
 
+    Where all values happen to get the same class, they are drawn again: its short code would tell nothing.
+
     Raises:
-        PreqError: where values do not repeat: what occurs once cannot be learned by heart.
+        PreqError: where values do not repeat, since what occurs once cannot be learned by heart, or all are the same.
 
     Example:
         >>> made = control_labels(["a", "b", "a", "c", "b", "a"], np.array([0, 1, 2, 0, 1, 2]))
@@ -36,9 +39,16 @@ def control_labels(values: ArrayLike, labels: NDArray[np.int64], *, seed: int = 
     if repeated < FEWEST_REPEATED:
         told = f"{len(distinct):,} distinct ones in {len(labels):,} rows"
         raise PreqError(f"the values of the control do not repeat ({told}), so there is nothing to learn; {HINT}")
-    drawn = (uniforms(derive(seed, "control"), np.arange(len(distinct))) * len(labels)).astype(np.int64)
-    classes: NDArray[np.int64] = np.sort(labels)[drawn]
-    return classes[numbers]
+    ordered = np.sort(labels)
+    for draw in range(MOST_DRAWS):
+        key = derive(seed, "control", *[draw] * bool(draw))
+        classes: NDArray[np.int64] = ordered[(uniforms(key, np.arange(len(distinct))) * len(labels)).astype(np.int64)]
+        if (classes != classes[0]).any():
+            return classes[numbers]
+    raise PreqError(
+        f"all values of the control would have one class ({len(distinct):,} different), so that there is nothing to "
+        "learn by heart; take a column with more values"
+    )
 
 
 def values_of_column(data: LoadedSequence, column: str, path: Path, max_unpacked: float | None = None) -> Sequence[Any]:

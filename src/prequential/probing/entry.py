@@ -33,7 +33,7 @@ def probe(
     data: DataSequence,
     *,
     layers: str | Iterable[str] = LAST,
-    readouts: Iterable[str] = READOUTS,
+    readouts: str | Iterable[str] = READOUTS,
     voita: bool = False,
     control: ArrayLike | None = None,
     allow_seen: bool = False,
@@ -75,7 +75,8 @@ def probe(
         >>> found.best.name
         'signal'
     """
-    chosen, seed = require_readouts(list(readouts)), whole_seed("seed", seed)
+    asked = readouts.split(",") if isinstance(readouts, str) else list(readouts)
+    chosen, seed = require_readouts(asked), whole_seed("seed", seed)
     if voita and len(chosen) != 1:
         raise PreqError(f"voita trains one readout from scratch for each block, got {', '.join(chosen)}; name one")
     labels = data.labels(np.arange(len(data))).numpy()
@@ -156,12 +157,18 @@ def _copied(module: nn.Module, name: str) -> nn.Module:
 
 
 def _given(name: str, features: Any, length: int) -> Representation:
-    rows = np.asarray(features.detach().cpu() if isinstance(features, torch.Tensor) else features)
+    try:
+        rows = np.asarray(features.detach().cpu() if isinstance(features, torch.Tensor) else features)
+    except ValueError:  # rows of different lengths, words among them
+        raise PreqError(
+            f"the features '{name}' form no one array; give words or arrays, several of them in a dictionary"
+        ) from None
     if rows.dtype.kind not in "biuf" or rows.ndim < 2 or len(rows) != length:
         raise PreqError(
             f"features must be numbers, a row for each of {length:,} examples, got {rows.dtype} of shape {rows.shape}"
         )
-    rows = rows.reshape(length, -1).astype(np.float32)
+    with np.errstate(over="ignore"):
+        rows = rows.reshape(length, -1).astype(np.float32)
     if not np.isfinite(rows).all():
         raise PreqError(f"the features '{name}' hold what is no finite number; leave those rows out")
     return Representation(Network(name, None, UNKNOWN), "", rows)

@@ -104,7 +104,8 @@ def _is_given(module: nn.Module, before: str, last: str, sample: Tensor, network
     with listening(module, lambda name, _: name in (before, GIVEN + last), note):
         forward(module, sample, network)
     made, given = seen[before], seen.get(GIVEN + last, seen[before])
-    return made[0].data_ptr() == given[0].data_ptr() and torch.equal(made[1], given[1])
+    is_same = made[0].data_ptr() == given[0].data_ptr() and made[1].shape == given[1].shape
+    return is_same and torch.allclose(made[1], given[1], rtol=0, atol=0, equal_nan=True)
 
 
 def _in_order(module: nn.Module, sample: Tensor, network: str) -> list[str]:

@@ -53,6 +53,8 @@ def find_network(
     """
     if word == INPUTS:
         return Network(word, None, "no network", 0.0)
+    if word == RUN or word.endswith(AT):
+        raise PreqError(f"'{word}' names no {'directory' if word == RUN else 'file'}; write it behind the {word[-1]}")
     if word.startswith(RUN):
         return _of_run(word, data, examples)
     model, at, file = word.partition(AT)
@@ -133,6 +135,13 @@ def _filled(
         raise PreqError(f"{where} does not fit '{model}': {'; '.join(wrong)}")
     with seeded(0, "initialise", -1, None, FOREIGN):
         module = build(model, data.input_shape, output_size, width=width)
+    other = [
+        f"{name} of {tensors[name].dtype} for {tensor.dtype}"
+        for name, tensor in module.state_dict().items()
+        if tensor.is_floating_point() != tensors[name].is_floating_point()
+    ]
+    if other:
+        raise PreqError(f"{where} does not fit '{model}': of another type: {_listed(other)}")
     module.load_state_dict(dict(tensors))
     return ready(module)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -37,7 +38,8 @@ class FeatureFile:
 
     def __init__(self, file: Path, length: int) -> None:
         self._file, self._length, self._num_rows = file, length, 0
-        self._temporary = file.with_name(f".{file.name}.{id(self)}.tmp")
+        self._writer = f"{os.getpid()}-{id(self)}"  # others may probe the same by the same cache
+        self._temporary = file.with_name(f".{file.name}.{self._writer}.tmp")
         self._array: ArrayFile | None = None
         self._digest = hashlib.blake2b(digest_size=16)
         with writing(file):
@@ -62,7 +64,7 @@ class FeatureFile:
         with writing(self._file):
             self._temporary.replace(self._file)
             sync_directory(self._file.parent)
-        write_atomically(self._file.with_suffix(".json"), sealed(told, "features"))
+        write_atomically(self._file.with_suffix(".json"), sealed(told, "features"), self._writer)
 
 
 def give_up(files: Iterable[FeatureFile]) -> None:
