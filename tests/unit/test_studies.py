@@ -18,7 +18,8 @@ from prequential.coding.container import Container
 from prequential.data.arrays import from_arrays
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
-from prequential.learn.all_inputs import FromAllInputs, digest_of_tensors
+from prequential.learn.all_inputs import FromAllInputs
+from prequential.learn.studying import digest_of_tensors
 from prequential.plain import read_bytes, sealed, unsealed
 from prequential.runs import study_files
 from prequential.runs.progress import Progress

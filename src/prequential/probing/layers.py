@@ -71,7 +71,7 @@ def layers_of(module: nn.Module, wanted: str, sample: Tensor, network: str) -> l
         PreqError: for a name that the network does not have, or a network without layers.
 
     Example:
-        >>> net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Dropout(), nn.Linear(3, 4))
+        >>> net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Dropout(), nn.Linear(3, 4)).eval()
         >>> layers_of(net, "all", torch.zeros(1, 2), "net"), layers_of(net, "last", torch.zeros(1, 2), "net")
         (['1', '3'], ['1'])
     """

@@ -19,8 +19,9 @@ from prequential.data.download import cache_directory
 from prequential.errors import PreqError
 from prequential.files import digest_of, write_atomically, writing
 from prequential.formats import STUDY_FILE
-from prequential.learn.all_inputs import FromAllInputs, digest_of_tensors
+from prequential.learn.all_inputs import FromAllInputs
 from prequential.learn.environment import arithmetic
+from prequential.learn.studying import digest_of_tensors
 from prequential.models import name_of
 from prequential.plain import MisfitError, read_bytes, require_shape, sealed, unsealed
 from prequential.runs.weights import tensors_in
