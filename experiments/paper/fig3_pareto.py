@@ -148,7 +148,8 @@ def tell(done: list[Result], picture: Path) -> None:
             front = [(costs[i], nats[i]) for i in pareto_front(costs, nats)]
             fronts[name] = front
             ax.plot(costs, nats, ".", alpha=0.4, color=f"C{len(fronts) - 1}")
-            ax.step(*zip(*front, strict=True), where="post", label=name, color=f"C{len(fronts) - 1}")
+            if front:
+                ax.step(*zip(*front, strict=True), where="post", label=name, color=f"C{len(fronts) - 1}")
         ax.set(xscale="log", yscale="log", title=data, xlabel="FLOPs", ylabel="nats")
         ax.xaxis.set_minor_formatter(NullFormatter())
         for part in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
@@ -170,7 +171,7 @@ def tell(done: list[Result], picture: Path) -> None:
         for passes in sorted({r["passes"] for r in shown[data] if "passes" in r}):
             found = {name: by_seed(shown[data], method=name, passes=passes) for name in KINDS}
             if len(found["mi-rs"]) > 2:
-                for name in ("ci-fs", "ci-cf"):
+                for name in [name for name in ("ci-fs", "ci-cf") if found[name]]:
                     gap = difference(found["mi-rs"], found[name])
                     told = (
                         f"{name} is {gap} than mi-rs, with {share_of_flops(shown[data], name, passes):.2f} of its FLOPs"
