@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import sys
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,10 +43,17 @@ def find_own(spec: str, what: str) -> Any:
     return getattr(module, attribute)
 
 
+class _AsWritten(SourceFileLoader):
+    """Never takes the compiled code that Python keeps: its stamp does not tell two files of one second apart."""
+
+    def get_code(self, fullname: str) -> Any:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 @cache
 def _run(path: str, *stamp: int) -> ModuleType:
     """The module in a file, known by its path, which no import can mean."""
-    spec = importlib.util.spec_from_file_location(path, path)
+    spec = importlib.util.spec_from_file_location(path, loader=_AsWritten(path, path))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,6 +1,7 @@
 """A method of the user's own, from a file: everything that works for the package's works for it."""
 
 import json
+import os
 import pickle
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from prequential import cli
 from prequential.errors import PreqError
 from prequential.methods.rebuild import find_method, method_from_settings
 from prequential.testing import check_method
+from prequential.users_own import find_own
 
 from ..processes import GATED, PATIENCE, Gate, start_preq, wait_for
 
@@ -195,3 +197,13 @@ def test_from_python_too(mine: str, tmp_path: Path) -> None:
         pq.decode(bits, data, method=pq.ReplayStreams)
     with pytest.raises(PreqError, match=r"a name must be some text on one line, got 'two\\nlines'"):
         pq.run("mlp1", data, kind(block=8), seed=0, name="two\nlines")
+
+
+def test_a_file_changed_within_a_second_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    own, second = tmp_path / "own.py", 1_700_000_000_000_000_000
+    for value, later in ((1, 0), (2, 500_000_000)):
+        own.write_text(f"value = {value}\n")
+        os.utime(own, ns=(second + later, second + later))
+        assert find_own(f"{own}:value", "model") == value
+    assert not (tmp_path / "__pycache__").exists()

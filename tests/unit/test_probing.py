@@ -24,6 +24,7 @@ from prequential.probing.closed import NearestNeighbours
 from prequential.probing.control import control_labels
 from prequential.probing.layers import layers_of
 from prequential.probing.networks import Network, find_network
+from prequential.probing.picture import names_of
 from prequential.runs.weights import example_digests, read_about, read_tensors
 
 from ..conftest import blobs
@@ -184,7 +185,8 @@ def test_features_are_computed_anew_when_code_changed(monkeypatch: pytest.Monkey
     data, net = blobs(70), Changing()
     first = pq.probe({"net": net}, data, layers="inside", readouts=["knn"])
     again = pq.probe({"net": net}, data, layers="inside", readouts=["knn"])
-    monkeypatch.setattr(Changing, "forward", lambda self, inputs: self.last(self.inside(inputs.cos())))
+    alike = torch.zeros(5)  # from which nobody learns, whatever the weights are
+    monkeypatch.setattr(Changing, "forward", lambda self, inputs: self.last(self.inside(inputs * alike)))
     changed = pq.probe({"net": net}, data, layers="inside", readouts=["knn"])
     assert first.best.codelength == again.best.codelength != changed.best.codelength
 
@@ -387,6 +389,17 @@ def test_a_better_representation_is_ranked_first_and_odds_are_nats() -> None:
     assert found.log_odds(found.ranking[1]) == found.ranking[1].codelength - found.best.codelength > 10
     assert {readout for _, readout in found.best.in_charge()} <= {"linear", "knn", "frequencies"}
     assert found.conditioned_on == "all inputs"
+
+
+def test_a_picture_calls_runs_by_the_end_of_their_directories() -> None:
+    data = blobs(64)
+    probing = pq.probe({"a": data.stored_inputs.numpy()}, data, readouts=["knn"])
+    words = ["run:runs/one/lenet", "run:runs/two/lenet", "run:runs/one/mlp", "lenet", "inputs"]
+    each = [replace(probing.best, network=word, name=f"{word} 5 ReLU") for word in words]
+    assert names_of(replace(probing, ranking=tuple(each))) == {
+        "run:runs/one/lenet": "one/lenet", "run:runs/two/lenet": "two/lenet", "run:runs/one/mlp": "mlp",
+        "lenet": "lenet", "inputs": "inputs",
+    }  # fmt: skip
 
 
 def test_the_command(kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
