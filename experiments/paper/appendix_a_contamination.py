@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jobs import SEEDS, Result, difference, mean_of, table
+from jobs import SEEDS, Result, difference, mean_of, read, table
 
 import prequential as pq
 
@@ -58,11 +58,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--images", type=int, default=3000)
     parser.add_argument("--small", action="store_true", help="1,000 images")
+    parser.add_argument("--table", action="store_true", help="run nothing; print what was found")
     flags = parser.parse_args()
-    done = [one(seed, 1000 if flags.small else flags.images) for seed in SEEDS]
     flags.out.mkdir(parents=True, exist_ok=True)
-    name = f"{Path(__file__).stem}{'_small' * flags.small}.jsonl"
-    (flags.out / name).write_text("".join(json.dumps(line) + "\n" for line in done))
+    file = flags.out / f"{Path(__file__).stem}{'_small' * flags.small}.jsonl"
+    if not flags.table:
+        lines = [one(seed, 1000 if flags.small else flags.images) for seed in SEEDS]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = read(file)
+    if not done:
+        print("nothing yet")
+        return
     found = {name: {line["seed"]: line[name] for line in done} for name in done[0] if name != "seed"}
     table(
         {

@@ -240,6 +240,8 @@ class Difference:
         return "holds" if self.interval[0] > 0 else "not seen at this scale"
 
     def __str__(self) -> str:
+        if self.num_seeds == 0:
+            return "not known yet (0 seeds)"
         low, high = self.interval
         word = "longer" if self.mean >= 0 else "shorter"
         return f"{abs(self.mean):,.0f} nats {word} ({low:+,.0f} to {high:+,.0f}, {self.num_seeds} seeds)"
@@ -383,13 +385,15 @@ def main(
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="LABEL=VALUE", help="run these jobs alone, such as data=cifar100"
     )
-    sizes = parser.add_mutually_exclusive_group()
-    for scale, means in {
+    means = {
         Scale.SMALL: "MNIST, LeNet, 4,096 labels, 3 seeds: minutes on two cores",
         Scale.NARROW: "CIFAR, VGG++ of an eighth of its width, 4,096 labels: within an hour on two cores",
-    }.items():
-        if scale in scales:
-            sizes.add_argument(f"--{scale}", dest="scale", action="store_const", const=scale, help=means)
+    }
+    smaller = [scale for scale in means if scale in scales]
+    if smaller:  # Python 3.11 cannot print the usage of an empty group
+        sizes = parser.add_mutually_exclusive_group()
+        for scale in smaller:
+            sizes.add_argument(f"--{scale}", dest="scale", action="store_const", const=scale, help=means[scale])
     parser.set_defaults(scale=Scale.FULL)
     parser.add_argument("--table", action="store_true", help="run nothing; print what was found and draw the picture")
     flags = parser.parse_args()
@@ -398,5 +402,9 @@ def main(
     file = flags.out / f"{name}.jsonl"
     if not flags.table:
         work_off(plan, file, flags)
-    tell(read(file), flags.out / f"{name}.png")
-    print(cost_of(read(file)))
+    done = read(file)
+    if not done:
+        print("nothing yet")
+        return
+    tell(done, flags.out / f"{name}.png")
+    print(cost_of(done))

@@ -57,6 +57,20 @@ def tell(done: list[Result], picture: Path) -> None:
             }
         )  # fmt: skip
     table(rows)
+    for model in DRAWS:
+        pairs = [[errors_of(done, model, method)[draw] for method in ("mi-rs", "erm")] for draw in shared(done, model)]
+        more, fewer = sum(code > erm for code, erm in pairs), sum(code < erm for code, erm in pairs)
+        print(f"{model}: by MI/RS more held-out errors than by ERM in {more} of {len(pairs)} draws, fewer in {fewer}")
+
+
+def errors_of(done: list[Result], model: str, method: str) -> dict[tuple[int, int], float]:
+    """Held-out error rate of each draw, by passes and place in the stack, which MI/RS and ERM share."""
+    lines = [r for r in done if (r["model"], r["method"], r["status"]) == (model, method, "finished")]
+    return {(r["passes"], r["member"]): r["heldout"]["error_rate"] for r in lines}
+
+
+def shared(done: list[Result], model: str) -> set[tuple[int, int]]:
+    return set(errors_of(done, model, "mi-rs")) & set(errors_of(done, model, "erm"))
 
 
 if __name__ == "__main__":
