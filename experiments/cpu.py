@@ -1,6 +1,6 @@
-"""What the README says of runs on a CPU, once more: `PREQ_DATA=DIR python experiments/cpu.py`
+"""What docs/results.md says of runs on a CPU, once more: `PREQ_DATA=DIR python experiments/cpu.py`
 
-Every command of the README's results that ran on two cores is run, with seeds 0, 1 and 2 where it says `--seed S`, and
+Every command of the results that ran on two cores is run, with seeds 0, 1 and 2 where it says `--seed S`, and
 what it prints stands beside it. With words, only commands that have all of them are run.
 """
 
@@ -13,25 +13,26 @@ import subprocess
 import sys
 from pathlib import Path
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "results.md"
 SEEDS = "0", "1", "2"
 
 
 def commands(text: str) -> list[str]:
     """Those about runs on a CPU, each once, in order: rows of the table of results, and what is said below it."""
-    results, _, below = text.partition("## Results")[2].partition("The electricity stream is")
+    results, _, below = text.partition("## Streams")
     rows = "\n".join(line for line in results.splitlines() if "| two cores |" in line)
-    part = rows + below.partition("What else was measured")[0]
+    part = rows + below.partition("## Speed")[0]
     return list(dict.fromkeys(re.findall(r"`((?:preq run|python experiments/) ?[^`]*)`", part)))
 
 
 def printed(command: str) -> str:
     """What a command prints: of runs the means over its seeds."""
     program, *words = shlex.split(command)
-    environment = os.environ | {"PYTHONPATH": str(README.parent / "src")}
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     shared = {"capture_output": True, "text": True, "check": True, "env": environment}
     if program == "python":
-        script = README.parent / words[0]
+        script = ROOT / words[0]
         return subprocess.run([sys.executable, script, *words[1:]], **shared).stdout.strip().replace("\n", "\n    ")
     found = []
     for seed in SEEDS if "S" in words else SEEDS[:1]:
@@ -50,7 +51,7 @@ def printed(command: str) -> str:
 
 
 def main() -> None:
-    for command in commands(README.read_text()):
+    for command in commands(PAGE.read_text()):
         if all(word in shlex.split(command) for word in sys.argv[1:]):
             print(f"{command}\n    {printed(command)}", flush=True)
 

@@ -1,4 +1,4 @@
-"""The published figures: as printed, as the README quotes them, and what our presets use beyond them."""
+"""The published figures: as printed, as README and results quote them, and what our presets use beyond them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,8 @@ from prequential.sweeps.sampling import Choice, Distribution
 
 from ..records import made_record
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md")
 PRINTED = """
     CIFAR-10 & VGG++ & 32.4k & 31.8k & 32.1k & 26.4k & 23.3K
     CIFAR-100 & VGG++ & 103.4k & 100.7k & 102.8k & 93.1k & 89.1k
@@ -70,10 +71,11 @@ def test_both_figures_of_the_paper_stand_below_a_run(capsys: pytest.CaptureFixtu
     assert "Table 2" not in said
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 @pytest.mark.parametrize("data", ["cifar10", "cifar100"])
-def test_the_readme_names_all_the_papers_figures(data: str) -> None:
+def test_the_results_name_all_the_papers_figures(data: str, page: Path) -> None:
     title = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}[data]
-    line = next(line for line in README.read_text().splitlines() if line.startswith(f"| {title}, VGG++, `best`"))
+    line = next(line for line in page.read_text().splitlines() if line.startswith(f"| {title}, VGG++, `best`"))
     vgg, wide = published(data, "vggpp", "mi-rs"), published(data, "wrn-28-10", "mi-rs")
     assert vgg is not None
     assert wide is not None
@@ -102,12 +104,12 @@ BEYOND: list[tuple[str, str, str, str, set[str]]] = [
     ("plain", "mnist", "smallconv", "mnist", {"full_rate_steps"}),
     ("best", "mnist", "smallconv", "mnist", {"full_rate_steps", "augment"}),
 ]  # fmt: skip
-"""What the README says each preset uses that the paper's sweep could not draw."""
+"""What docs/results.md says each preset uses that the paper's sweep could not draw."""
 NAMES = [" ".join(each[:3]) for each in BEYOND]
 
 
 @pytest.mark.parametrize(("name", "data", "model", "space", "beyond"), BEYOND, ids=NAMES)
-def test_presets_go_beyond_the_papers_sweeps_as_the_readme_says(
+def test_presets_go_beyond_the_papers_sweeps_as_the_results_say(
     name: str, data: str, model: str, space: str, beyond: set[str]
 ) -> None:
     preset, allowed = find_preset(name, data, model), SPACES[space]
