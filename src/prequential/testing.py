@@ -22,6 +22,7 @@ from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence, to_network_input
 from prequential.errors import PreqError
 from prequential.events import Event, Predict
+from prequential.learn.built import changing_layers
 from prequential.learn.probe import require_logits
 from prequential.learn.randomness import FOREIGN, noting_draws, seeded
 from prequential.methods import Method
@@ -163,6 +164,9 @@ def check_model(factory: str | ModelFactory, input_shape: tuple[int, ...], outpu
 
     first, second = made(), made()
     assert first is not second, f"{name}: the factory returned the same object twice; make a fresh one"
+    layers = {layer for _, layer in changing_layers(first)}
+    shared = [path for path, layer in changing_layers(second) if layer in layers]
+    assert not shared, f"{name}: the factory returned the same layer {shared[:1]} twice; make a fresh one"
     for (key, mine), other in zip(first.state_dict().items(), second.state_dict().values(), strict=True):
         assert torch.equal(mine, other), f"{name}: '{key}' is initialised outside torch's default generator"
     with seeded(0, "check inputs", 0):
