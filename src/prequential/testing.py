@@ -33,8 +33,7 @@ from prequential.targets import Classes
 
 
 def check_method(method: Method, lengths: Sequence[int] = (64, 97, 128, 300), seed: int = 0) -> None:
-    """The laws of a plan: causal, complete, pure, prefix-stable and the same wherever it is entered, with and without
-    held-out data."""
+    """The laws of a plan: causal, complete, pure, prefix-stable, and the same wherever it is entered."""
     for length in lengths:
         plan = Plan(method, length, seed, heldout=True)
         plan.check()
@@ -50,9 +49,7 @@ def _check_walks(plan: Plan, name: str) -> None:
     """Events stay as they were given, for those who take several at once, and are the same for one who resumes."""
     told = [encoded(event) for event in plan.events()]
     for number, (one, kept) in enumerate(zip(told, list(plan.events()), strict=True)):
-        assert one == encoded(kept), (
-            f"{name}: the array of event {number} is changed after it was given; make a new one"
-        )
+        assert one == encoded(kept), f"{name}: the array of event {number} is changed after it was given"
     for start in np.unique(np.linspace(0, len(told), 9).astype(np.int64)).tolist():
         entered = [encoded(event) for event in plan.events(start)]
         assert entered == told[start:], f"{name}: entered at event {start} of {len(told)}, the plan goes on differently"
@@ -117,12 +114,11 @@ def check_data(data: DataSequence) -> None:
 
 def _check_facts(data: DataSequence) -> None:
     """What a record tells of a sequence has the types that it says."""
-    seed, shape = data.order_seed, data.input_shape
-    are_sizes = isinstance(shape, tuple) and all(isinstance(size, int) for size in shape)
+    are_sizes = isinstance(data.input_shape, tuple) and all(isinstance(size, int) for size in data.input_shape)
     assert isinstance(data.name, str), f"name is {data.name!r}, not a text"
     assert isinstance(data.num_classes, int | np.integer), f"num_classes is {data.num_classes!r}, not a whole number"
-    assert are_sizes, f"input_shape is {shape!r}, not a tuple of ints"
-    assert seed is None or type(seed) is int, f"order_seed is {seed!r}, neither None nor an int"
+    assert are_sizes, f"input_shape is {data.input_shape!r}, not a tuple of ints"
+    assert isinstance(data.order_seed, int | None), f"order_seed is {data.order_seed!r}, neither None nor an int"
 
 
 def _check_unlabelled(data: DataSequence, inputs: torch.Tensor) -> None:
