@@ -34,9 +34,9 @@ class Predict:
     uniform: bool = False
 
     def __post_init__(self) -> None:
-        for position in (self.start, self.stop):
-            if not isinstance(position, numbers.Integral):
-                raise PreqError(f"Predict is about whole numbers, got [{self.start}, {self.stop}); use // to halve")
+        ends: tuple[object, ...] = (self.start, self.stop)
+        if not all(isinstance(end, numbers.Integral) for end in ends):
+            raise PreqError(f"Predict is about whole numbers, got [{self.start}, {self.stop}); use // to halve")
 
 
 def _require_positions(event: object, positions: Any) -> None:

@@ -118,6 +118,10 @@ def make_session(
     Raises:
         PreqError: for any mistake; nothing was written.
     """
+    if not isinstance(execution, Execution | None):
+        raise PreqError(f"the execution must be an Execution(...), got {type(execution).__name__}")
+    if learner is not None and not callable(learner):
+        raise PreqError(f"the learner must be a class or function that makes one, got {type(learner).__name__}")
     chosen, num_inputs = [recipe or Recipe() for recipe in recipes], capabilities(data).num_inputs
     method = for_inputs(method or default_method(make_model), num_inputs)
     seeds = [whole_seed("seed", seed) for seed in seeds]
