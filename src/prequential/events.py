@@ -33,6 +33,23 @@ class Predict:
     stop: int
     uniform: bool = False
 
+    def __post_init__(self) -> None:
+        ends: tuple[object, ...] = (self.start, self.stop)
+        if not all(isinstance(end, numbers.Integral) for end in ends):
+            raise PreqError(f"Predict is about whole numbers, got [{self.start}, {self.stop}); use // to halve")
+
+
+def _require_positions(event: object, positions: Any) -> None:
+    """Refuse what is no vector of whole numbers: a mask, or numbers of another type, would mean something else."""
+    if isinstance(positions, np.ndarray) and positions.ndim == 1 and positions.dtype.kind == "i":
+        return
+    is_array = isinstance(positions, np.ndarray)
+    got = f"{positions.dtype} of shape {positions.shape}" if is_array else f"a {type(positions).__name__}"
+    raise PreqError(
+        f"the positions of {type(event).__name__} must be a one-dimensional array of int64, got {got}; "
+        "use np.arange, or np.flatnonzero of a mask"
+    )
+
 
 class _SameIfEncodedSo:
     """Events that are equal where their fingerprints are made of the same."""
@@ -47,10 +64,17 @@ class _SameIfEncodedSo:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OnExamples(_SameIfEncodedSo):
+class _AtPositions(_SameIfEncodedSo):
+    indices: Indices
+
+    def __post_init__(self) -> None:
+        _require_positions(self, self.indices)
+
+
+class OnExamples(_AtPositions):
     """An event that uses the examples at `indices`, which are already revealed."""
 
-    indices: Indices
+    __slots__ = ()
 
 
 class Calibrate(OnExamples):
@@ -74,20 +98,22 @@ class TrainBeside(Train):
 
     beside: Indices
 
+    def __post_init__(self) -> None:
+        _require_positions(self, self.indices)
+        _require_positions(self, self.beside)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Study(_SameIfEncodedSo):
+
+class Study(_AtPositions):
     """One step on the inputs at `indices`, which may lie anywhere: no label is looked at."""
 
-    indices: Indices
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EndStudy(_SameIfEncodedSo):
+class EndStudy(_AtPositions):
     """What was studied is kept, rounded to half precision, with statistics of the inputs at `indices`; what only the
     study needed goes."""
 
-    indices: Indices
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

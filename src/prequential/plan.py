@@ -62,6 +62,11 @@ class Plan:
     def events(self, start: int = 0) -> Iterator[Event]:
         """The events in order, from event number `start` on. One that nobody knows is refused, here for everybody."""
         events, reached = self.method.enter(self.length, self.seed, start)
+        if reached > start:
+            raise PreqError(
+                f"enter() of the method '{self.method.name}' gave the events from {reached} on, asked for {start}; "
+                "begin at that event or before"
+            )
         if self.heldout:
             events = chain(events, self.method.closing(self.length, self.seed))
         return known(islice(events, start - reached, None), start)

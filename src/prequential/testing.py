@@ -21,7 +21,8 @@ from prequential.conditioning import ORDER
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence, to_network_input
 from prequential.errors import PreqError
-from prequential.events import Event, Predict
+from prequential.events import Event, Predict, encoded
+from prequential.learn.built import changing_layers
 from prequential.learn.probe import require_logits
 from prequential.learn.randomness import FOREIGN, noting_draws, seeded
 from prequential.methods import Method
@@ -32,15 +33,26 @@ from prequential.targets import Classes
 
 
 def check_method(method: Method, lengths: Sequence[int] = (64, 97, 128, 300), seed: int = 0) -> None:
-    """The laws of a plan: causal, complete, pure and prefix-stable, with and without held-out data."""
+    """The laws of a plan: causal, complete, pure, prefix-stable, and the same wherever it is entered."""
     for length in lengths:
         plan = Plan(method, length, seed, heldout=True)
         plan.check()
         plan.without_heldout().check()
         assert plan.digest() == plan.digest(), f"{method.name}: two iterations over {length} labels differ"
+        _check_walks(plan, method.name)
     if method.prequential:
         for shorter, longer in itertools.pairwise(sorted(lengths)):
             check_prefix_stable(method, shorter, longer, seed)
+
+
+def _check_walks(plan: Plan, name: str) -> None:
+    """Events stay as they were given, for those who take several at once, and are the same for one who resumes."""
+    told = [encoded(event) for event in plan.events()]
+    for number, (one, kept) in enumerate(zip(told, list(plan.events()), strict=True)):
+        assert one == encoded(kept), f"{name}: the array of event {number} is changed after it was given"
+    for start in np.unique(np.linspace(0, len(told), 9).astype(np.int64)).tolist():
+        entered = [encoded(event) for event in plan.events(start)]
+        assert entered == told[start:], f"{name}: entered at event {start} of {len(told)}, the plan goes on differently"
 
 
 def check_prefix_stable(method: Method, shorter: int, longer: int, seed: int = 0) -> None:
@@ -68,7 +80,10 @@ def check_data(data: DataSequence) -> None:
     length = len(data)
     assert length > 0, "the sequence is empty"
     positions = np.unique(np.linspace(0, length - 1, 16).astype(np.int64))
+    _check_facts(data)
     together, labels = data.inputs(positions), data.labels(positions)
+    kinds = {type(rows).__name__ for rows in (together, labels) if not isinstance(rows, torch.Tensor)}
+    assert not kinds, f"inputs and labels must be tensors, not {' and '.join(kinds)}"
     assert tuple(together.shape) == (len(positions), *data.input_shape), f"inputs have shape {tuple(together.shape)}"
     assert labels.dtype == torch.int64, f"labels are {labels.dtype}, not int64"
     assert tuple(labels.shape) == (len(positions),), f"labels have shape {tuple(labels.shape)}"
@@ -76,6 +91,7 @@ def check_data(data: DataSequence) -> None:
         capabilities(data).target.require(labels.numpy())
     except PreqError:
         raise AssertionError("labels lie outside the class range") from None
+    assert not together.is_complex(), "inputs are complex numbers; give real and imaginary parts"
     assert torch.isfinite(to_network_input(together).double()).all(), "inputs hold NaN or infinity"
     assert torch.equal(together, data.inputs(positions)), "reading inputs twice gives different values"
     backwards = data.inputs(positions[::-1].copy())
@@ -86,6 +102,7 @@ def check_data(data: DataSequence) -> None:
         assert labels[row] == data.labels(alone)[0], f"the label at {position} reads differently alone"
     _check_unlabelled(data, together)
     assert set(data.digests()) >= {"inputs", "labels"}, "digests lack inputs or labels"
+    assert all(isinstance(each, str) for each in data.digests().values()), "digests are not all texts"
     assert data.digests() == data.digests(), "digests change from call to call"
     _check_capabilities(data, positions, together)
     if data.heldout is not None:
@@ -93,6 +110,15 @@ def check_data(data: DataSequence) -> None:
         same = capabilities(data.heldout).target == capabilities(data).target
         assert same, "held-out data has other classes"
         check_data(data.heldout)
+
+
+def _check_facts(data: DataSequence) -> None:
+    """What a record tells of a sequence has the types that it says."""
+    are_sizes = isinstance(data.input_shape, tuple) and all(isinstance(size, int) for size in data.input_shape)
+    assert isinstance(data.name, str), f"name is {data.name!r}, not a text"
+    assert isinstance(data.num_classes, int | np.integer), f"num_classes is {data.num_classes!r}, not a whole number"
+    assert are_sizes, f"input_shape is {data.input_shape!r}, not a tuple of ints"
+    assert isinstance(data.order_seed, int | None), f"order_seed is {data.order_seed!r}, neither None nor an int"
 
 
 def _check_unlabelled(data: DataSequence, inputs: torch.Tensor) -> None:
@@ -163,6 +189,8 @@ def check_model(factory: str | ModelFactory, input_shape: tuple[int, ...], outpu
 
     first, second = made(), made()
     assert first is not second, f"{name}: the factory returned the same object twice; make a fresh one"
+    shared = {*changing_layers(first)} & {*changing_layers(second)}
+    assert not shared, f"{name}: the factory returned the same layer {min(path for path, _ in shared)!r} twice"
     for (key, mine), other in zip(first.state_dict().items(), second.state_dict().values(), strict=True):
         assert torch.equal(mine, other), f"{name}: '{key}' is initialised outside torch's default generator"
     with seeded(0, "check inputs", 0):

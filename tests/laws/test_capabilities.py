@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import prequential as pq
+from prequential.data.arrays import from_arrays
 from prequential.data.blind import InputsOnly
 from prequential.data.images import ImageFiles
 from prequential.data.mapped import MappedSequence
@@ -25,6 +26,8 @@ from prequential.testing import check_data
 from ..conftest import blobs
 
 POSITIONS = np.arange(3)
+BYTES = {"digests": lambda self: {"inputs": b"", "labels": ""}}
+ARRAYS = {"inputs": lambda self, positions: np.zeros((len(positions), 5))}
 
 
 class Foreign:
@@ -183,3 +186,48 @@ def test_the_public_check_covers_what_is_optional(members: Any, complaint: str) 
     check_data(Foreign())
     with pytest.raises(AssertionError, match=complaint):
         check_data(type("Own", (Foreign,), members)())
+
+
+@pytest.mark.parametrize(
+    ("members", "complaint"),
+    [
+        ({"name": 5}, "name is 5, not a text"),
+        ({"num_classes": 3.0}, "num_classes is 3.0, not a whole number"),
+        ({"input_shape": [5]}, r"input_shape is \[5\], not a tuple of ints"),
+        ({"order_seed": "0"}, "order_seed is '0', neither None nor an int"),
+        (BYTES, "digests are not all texts"),
+        (
+            {"inputs": lambda self, positions: np.zeros((len(positions), 5))},
+            "inputs and labels must be tensors, not ndarray",
+        ),
+        (
+            {"inputs": lambda self, positions: torch.zeros(len(positions), 5, dtype=torch.complex64)},
+            "inputs are complex numbers",
+        ),
+    ],
+)
+def test_the_public_check_covers_what_a_record_tells(members: Any, complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        check_data(type("Own", (Foreign,), members)())
+
+
+@pytest.mark.parametrize(
+    ("members", "complaint"),
+    [
+        (
+            {"digests": lambda self: {"inputs": b"", "labels": ""}},
+            "a record cannot hold what it is to tell of the data",
+        ),
+        (ARRAYS, "must be read as a tensor, got ndarray"),
+        ({"heldout": from_arrays(np.zeros((4, 7)), [0, 1, 2, 0])}, r"shape \(5,\), got 4 of shape \(7,\)"),
+    ],
+)
+def test_a_foreign_sequence_that_cannot_be_run_is_told(members: Any, complaint: str) -> None:
+    with pytest.raises(PreqError, match=complaint):
+        pq.run("mlp1", type("Own", (Foreign,), members)(), pq.ReplayStreams(num_streams=1, batch_size=8), seed=0)
+
+
+def test_a_foreign_sequence_may_count_classes_by_numpy() -> None:
+    data: Any = type("Own", (Foreign,), {"num_classes": np.int64(3)})()
+    check_data(data)
+    assert pq.run("mlp1", data, pq.ReplayStreams(num_streams=1, batch_size=8), seed=0).num_classes == 3

@@ -17,7 +17,21 @@ from torch import nn
 import prequential as pq
 from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError
-from prequential.events import Evaluate, Event, Indices, OwnEvent, Predict, Reinit, Train, encoded, known
+from prequential.events import (
+    Calibrate,
+    EndStudy,
+    Evaluate,
+    Event,
+    Indices,
+    OwnEvent,
+    Predict,
+    Reinit,
+    Study,
+    Train,
+    TrainBeside,
+    encoded,
+    known,
+)
 from prequential.learn.inputs import Inputs
 from prequential.learn.learner import Learner
 from prequential.learn.shapes import Shapes
@@ -250,3 +264,27 @@ def test_events_of_before_hash_as_they_did() -> None:
         b"Reinit()",
         b"Evaluate()",
     ]
+
+
+@pytest.mark.parametrize(
+    "kind", [Train, Calibrate, Study, EndStudy, lambda positions: TrainBeside(np.arange(2), positions)]
+)
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (np.arange(4.0), r"float64 of shape \(4,\)"),
+        (np.ones(4, bool), r"bool of shape \(4,\)"),
+        (np.arange(4, dtype=np.uint64), r"uint64 of shape \(4,\)"),
+        (np.arange(4).reshape(2, 2), r"int64 of shape \(2, 2\)"),
+        ([0, 1], "a list"),
+    ],
+)
+def test_positions_are_a_vector_of_whole_numbers(kind: Callable[[Any], Event], positions: Any, got: str) -> None:
+    with pytest.raises(PreqError, match=rf"must be a one-dimensional array of int64, got {got}; use np\.arange"):
+        kind(positions)
+
+
+@pytest.mark.parametrize("span", [(0, 8.0), (0.5, 8), (0, "8")])
+def test_a_span_is_between_whole_numbers(span: Any) -> None:
+    with pytest.raises(PreqError, match=r"Predict is about whole numbers, got \[.*\); use // to halve"):
+        Predict(*span)

@@ -169,3 +169,37 @@ def test_the_public_check_catches_a_method_that_depends_on_the_future() -> None:
     check_method(ReplayStreams(num_streams=3, batch_size=8))
     with pytest.raises(AssertionError, match="event"):
         check_method(Peeking(num_streams=3, batch_size=8))
+
+
+class Skipping(ReplayStreams):
+    """Goes on somewhere else than it was asked to: a resumed run would leave events out."""
+
+    def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
+        return islice(self.events(length, seed), start, None), 0
+
+
+class Ahead(ReplayStreams):
+    def enter(self, length: int, seed: int, start: int) -> tuple[Iterator[Event], int]:
+        return islice(self.events(length, seed), start + 1, None), start + 1
+
+
+class OneArray(ReplayStreams):
+    """Gives all batches in one array, which changes while several of them are collected."""
+
+    def events(self, length: int, seed: int) -> Iterator[Event]:
+        kept = np.zeros(self.batch_size, np.int64)
+        for event in super().events(length, seed):
+            if isinstance(event, Train) and len(event.indices) == len(kept):
+                kept[:] = event.indices
+                yield Train(kept)
+            else:
+                yield event
+
+
+def test_the_public_check_enters_a_plan_and_keeps_its_arrays() -> None:
+    with pytest.raises(AssertionError, match=r"entered at event \d+ of \d+, the plan goes on differently"):
+        check_method(Skipping(num_streams=3, batch_size=8))
+    with pytest.raises(AssertionError, match=r"the array of event \d+ is changed after it was given"):
+        check_method(OneArray(num_streams=3, batch_size=8))
+    with pytest.raises(PreqError, match=r"enter\(\) of the method 'mi-rs' gave the events from 1 on, asked for 0"):
+        check_method(Ahead(num_streams=3, batch_size=8))

@@ -2,6 +2,7 @@
 
 import math
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,47 @@ def test_a_learner_derived_from_ours_is_run() -> None:
     assert keen.codelength is not None
     assert lazy.codelength > keen.codelength
     assert pq.run(tiny, data, METHOD, seed=0, learner=Learner).nats.tobytes() == keen.nats.tobytes()
+
+
+def predicting(change: Callable[[Tensor], Tensor]) -> type[Learner]:
+    class Changed(Learner):
+        def predict(self, start: int, stop: int) -> Prediction:
+            found = super().predict(start, stop)
+            rows = change(found.log_probabilities)
+            return Prediction(rows, rows, found.temperature)
+
+    return Changed
+
+
+class TooSureEachTime(Frequencies):
+    def predict(self, start: int, stop: int) -> Stepwise:
+        class Free(Stepwise):
+            def next_row(self) -> Tensor:
+                return torch.full((3,), -1.0, dtype=torch.float64)
+
+        return Free()
+
+
+@pytest.mark.parametrize(
+    ("learner", "complaint"),
+    [
+        (
+            predicting(lambda rows: rows + 1),
+            r"at position 0 sum to 2\.718282, of which there is no code; normalise them",
+        ),
+        (predicting(lambda rows: rows + 1e4), "at position 0 sum to inf, of which there is no code"),
+        (predicting(lambda rows: torch.cat([rows[:-1], rows[-1:] + 0.1])), "at position 7 sum to 1.105171"),
+        (predicting(lambda rows: rows[:1]), "positions 0 to 7 were predicted by 1 rows; give one for each"),
+        (TooSureEachTime, "at position 0 sum to 1.103638"),
+    ],
+)
+def test_nobody_has_free_nats(learner: Any, complaint: str) -> None:
+    data = blobs(50).without_heldout()
+    for use in (pq.run, pq.encode):
+        with pytest.raises(PreqError, match=complaint):
+            use(tiny, data, METHOD, seed=0, learner=learner)
+    rounded = predicting(lambda rows: rows.float())
+    assert pq.run(tiny, data, METHOD, seed=0, learner=rounded).status == "finished"
 
 
 def test_a_prediction_may_need_the_label_before() -> None:

@@ -227,6 +227,8 @@ def test_batch_norm_works_with_a_left_over_example() -> None:
         (lambda: pq.run(net, blobs(50), pq.ReplayStreams, seed=0), "got the class ReplayStreams; make an instance"),  # type: ignore[arg-type]
         (lambda: pq.run(net, (1, 2), METHOD, seed=0), "the data must be a sequence, .* got tuple"),  # type: ignore[arg-type]
         (lambda: pq.run(net, blobs(50), METHOD, 3, seed=0), "the recipe must be a Recipe.* got int"),  # type: ignore[arg-type]
+        (lambda: pq.run(net, blobs(50), METHOD, seed=0, execution="graph"), "execution must be an Execution.* got str"),  # type: ignore[arg-type]
+        (lambda: pq.run(net, blobs(50), METHOD, seed=0, learner=3), "the learner must be a class or .* got int"),  # type: ignore[arg-type]
         (lambda: pq.run(net, blobs(50).without_heldout(), pq.FullDataset(), seed=0), "erm measures only held-out data"),
         (lambda: pq.run(Needy, blobs(50), METHOD, seed=0), "could not be built .TypeError: .* 'hidden'"),
         (lambda: pq.run(Frozen, blobs(50), METHOD, seed=0), "has no parameter to train"),

@@ -25,6 +25,8 @@ from prequential.plan import require_next, require_revealed
 HIDDEN = -1
 """Stands where a label has not been decoded; no loss accepts it."""
 CHECKED_TOGETHER = 1024
+SUM_TOLERANCE = 1e-6
+"""How far above 1 the probabilities of a label may sum: rounding of float32 is allowed, free nats are not."""
 
 
 class Predictor(Protocol):
@@ -64,6 +66,10 @@ class Labels(ABC):
         """The labels of a span, given who predicts them."""
         self.frontier = require_next(start, stop, self.frontier, self.length, "the plan")
         rows = predictor.rows()
+        if rows is not None and rows.shape[-2] != stop - start:
+            raise PreqError(
+                f"positions {start} to {stop - 1} were predicted by {rows.shape[-2]} rows; give one for each of them"
+            )
         if rows is not None or (self.knows_all and getattr(predictor, "can_wait", False)):
             return self._cross(start, stop, rows)
         crossed = []
@@ -99,6 +105,8 @@ class Scorer(Labels):
             self._on_device = self._known(0, len(data)).to(device)
 
     def _cross(self, start: int, stop: int, rows: Tensor | None) -> Tensor:
+        if rows is not None and rows.device.type == "cpu":  # another device would have to be waited for
+            require_code(start, rows)
         return self._known(start, stop) if self._on_device is None else self._on_device[start:stop]
 
     def _known(self, start: int, stop: int) -> Tensor:
@@ -120,10 +128,11 @@ class Encoder(Scorer):
         self.coder = RangeEncoder()
 
     def _cross(self, start: int, stop: int, rows: Tensor | None) -> Tensor:
-        labels = super()._cross(start, stop, rows)
         assert rows is not None
+        rows = rows.cpu()
+        labels = super()._cross(start, stop, rows)
         if bool(rows.isfinite().any(dim=1).all()):  # a diverged prediction has no code
-            self.coder.write(labels.cpu().numpy(), rows.exp().cpu().numpy())
+            self.coder.write(labels.cpu().numpy(), rows.exp().numpy())
         return labels
 
 
@@ -162,6 +171,27 @@ class Decoder(Labels):
         for block in range(self.frontier // CHECKED_TOGETHER, len(self._checks)):
             self._check(block)
         return self._labels.cpu().numpy()
+
+
+def require_code(start: int, rows: Tensor) -> None:
+    """Refuse log-probabilities, a row for each position from `start`, of more than 1 in all: no code is so short.
+
+    Example:
+        >>> require_code(8, torch.tensor([[0.5, 0.5], [0.5, 0.75]]).log())
+        Traceback (most recent call last):
+        ...
+        prequential.errors.PreqError: the probabilities at position 9 sum to 1.25, of which there is no code; \
+normalise them (log_softmax)
+    """
+    sums = rows.exp().sum(-1)
+    too_much = sums > 1 + SUM_TOLERANCE
+    if bool(too_much.any()):
+        *_, row = too_much.nonzero()[0].tolist()
+        worst = float(sums[..., row].max())
+        raise PreqError(
+            f"the probabilities at position {start + row} sum to {worst:.7g}, of which there is no code; "
+            "normalise them (log_softmax)"
+        )
 
 
 def block_checks(labels: NDArray[np.integer]) -> list[str]:

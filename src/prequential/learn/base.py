@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.events import Indices
-from prequential.learn import classes, functional  # noqa: F401  # the first registers what computes with classes
+from prequential.learn import built, classes, functional  # noqa: F401  # classes registers what computes with them
 from prequential.learn.inputs import Inputs
 from prequential.learn.kinds import tensors_of
 from prequential.learn.prediction import Prediction
-from prequential.learn.probe import built_for, probe_model
+from prequential.learn.probe import probe_model
 from prequential.learn.randomness import FOREIGN, seeded
 from prequential.learn.recipe import Recipe
 from prequential.models import ModelFactory, name_of
@@ -117,7 +117,7 @@ class BaseLearner(ABC):
 
     def _built(self) -> nn.Module:
         """A new model, as it is built."""
-        return built_for(self.factory, self.data, self.target, self.width, self.inputs.scale)
+        return built.built_for(self.factory, self.data, self.target, self.width, self.inputs.scale)
 
     def probe(self, num_examples: int) -> None:
         """Try the model on a batch of that size before any work is done, and see whether it draws."""

@@ -1,6 +1,5 @@
 """The learner: weights, optimizer, EMA and temperature. It executes events and sees no future label."""
 
-import copy
 from contextlib import nullcontext
 
 import torch
@@ -9,10 +8,12 @@ from torch import Tensor, nn
 from prequential.events import Indices
 from prequential.learn import functional
 from prequential.learn.base import BaseLearner
+from prequential.learn.built import copy_of
 from prequential.learn.optimizers import make_optimizer
 from prequential.learn.probe import fingerprint_of
 from prequential.learn.randomness import generators, seeded
 from prequential.learn.recipe import Recipe
+from prequential.models import name_of
 
 
 class EmaTensors:
@@ -44,7 +45,7 @@ class Learner(BaseLearner):
     def _build(self, calibration_rate_factor: float) -> None:
         recipe = self.recipe
         self.model = self._fresh_model(-1, recipe, self.seed).train()
-        self.averaged = copy.deepcopy(self.model).eval().requires_grad_(False)
+        self.averaged = copy_of(self.model, name_of(self.factory)).eval().requires_grad_(False)
         self.parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.raw_tensors, self.ema_tensors = (EmaTensors(m, recipe) for m in (self.model, self.averaged))
         self.tensors_of_models = self.raw_tensors, self.ema_tensors

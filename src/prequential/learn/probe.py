@@ -3,32 +3,19 @@
 import contextlib
 import copy
 import warnings
+from collections.abc import Iterable
 
-import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 
-from prequential.data.sequence import DataSequence, to_network_input
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
+from prequential.learn.built import copy_of
 from prequential.learn.randomness import FOREIGN, noting_draws, seeded
-from prequential.models import ModelFactory, build
-from prequential.scaling import Scale
 from prequential.targets import Classes, Target
 
 SUMS_TO_ONE = 1e-4
 """How far a sum of probabilities may be from one by rounding."""
-
-
-def built_for(
-    factory: str | ModelFactory, data: DataSequence, target: Target, width: float, scale: Scale | None
-) -> nn.Module:
-    """A new model for the data, its lazy layers as large as the data makes them."""
-    model = build(factory, data.input_shape, target.output_size, width=width)
-    if any(is_lazy(tensor) for tensor in (*model.parameters(), *model.buffers())):
-        model.eval()(to_network_input(data.inputs(np.zeros(1, np.int64)), scale))
-    return model
 
 
 def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> frozenset[str]:
@@ -41,7 +28,8 @@ def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> 
     if not any(p.requires_grad for p in model.parameters()):
         raise PreqError(f"the model '{name}' has no parameter to train; give it one with requires_grad")
     with seeded(0, "probe", 0, inputs.device, FOREIGN):
-        scratch = copy.deepcopy(model)
+        scratch = copy_of(model, name)
+        weights_before = _places(scratch.named_parameters())
         with torch.no_grad(), noting_draws(inputs.device) as drew_predicting:
             _hint_at_softmax(require_logits(scratch.eval(), inputs, target, name), target, name)
         if drew_predicting:
@@ -49,21 +37,33 @@ def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> 
                 f"the model '{name}' draws random numbers when it predicts; a code needs the same prediction "
                 "twice: use nn.Dropout, or F.dropout(..., training=self.training)"
             )
-        buffers = {key: buffer.data_ptr() for key, buffer in scratch.named_buffers()}
+        buffers_before = _places(scratch.named_buffers())
         with noting_draws(inputs.device) as drew_training:
             logits = require_logits(scratch.train(), inputs, target, name)
-            for key, buffer in scratch.named_buffers():
-                if buffers.get(key) != buffer.data_ptr():
-                    raise PreqError(
-                        f"the model '{name}' replaces its buffer '{key}' while training, so it can be neither averaged "
-                        f"nor saved; change it in place (self.{key}.copy_(...))"
-                    )
+            _require_in_place("buffer", buffers_before, _places(scratch.named_buffers()), name)
+            _require_in_place("parameter", weights_before, _places(scratch.named_parameters()), name)
             try:
                 weights = [p for p in scratch.parameters() if p.requires_grad]
                 torch.autograd.grad(logits.sum(), weights, allow_unused=True)
             except RuntimeError as error:
                 raise PreqError(f"the model '{name}' cannot be trained: {first_line(error, None)}") from error
     return frozenset(drew_training)
+
+
+def _places(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, int]:
+    """Where tensors lie in memory."""
+    return {key: tensor.data_ptr() for key, tensor in tensors}
+
+
+def _require_in_place(kind: str, before: dict[str, int], after: dict[str, int], name: str) -> None:
+    """Refuse a model whose tensors come, go or move: nobody would train, average or save the new ones."""
+    for key in {**before, **after}:
+        if before.get(key) != after.get(key):
+            goes = "neither averaged nor saved" if kind == "buffer" else "neither trained nor averaged"
+            raise PreqError(
+                f"the model '{name}' replaces its {kind} '{key}' while training, so it can be {goes}; change it in "
+                f"place (self.{key}.copy_(...){'' if kind == 'buffer' else ' under torch.no_grad()'})"
+            )
 
 
 def type_taken(model: nn.Module, inputs: Tensor, dtype: torch.dtype) -> torch.dtype | None:

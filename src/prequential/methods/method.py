@@ -29,7 +29,8 @@ class Method(Protocol):
     """The contract of a method.
 
     `events` is a pure function of its arguments and the settings: it may be called twice, from any
-    thread, and gives the same events each time. What it yields for the first n positions must not
+    thread, and gives the same events each time. Arrays that it gave stay as they are: several events
+    may be collected before they are executed. What it yields for the first n positions must not
     depend on how many follow. `prequential.testing.check_method` checks all of this.
 
     A method whose events look at inputs past the frontier has an attribute `conditioned_on`, "all inputs".

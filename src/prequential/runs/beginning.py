@@ -7,6 +7,7 @@ from typing import Any
 from prequential.conditioning import widest
 from prequential.data.optional import capabilities
 from prequential.data.told import told_of
+from prequential.errors import PreqError
 from prequential.experts.learner import MixedLearner
 from prequential.experts.settings import AnyModel, Experts
 from prequential.learn.environment import environment
@@ -62,8 +63,21 @@ def facts_of(
         )
         for recipe, seed, fingerprint in zip(recipes, seeds, learner.fingerprints(), strict=True)
     ]
-    json.dumps([facts.facts() for facts in found], allow_nan=False)  # whatever cannot be written is noticed now
+    _require_writable(found)
     return found
+
+
+def _require_writable(found: Sequence[Facts]) -> None:
+    """Notice now whatever no record can hold, of settings and data of the user's own."""
+    for facts in found:
+        for name, value in facts.facts().items():
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError) as error:
+                raise PreqError(
+                    f"a record cannot hold what it is to tell of the {name.replace('_', ' ')} ({error}); use finite "
+                    "numbers of Python, texts, and lists or dictionaries of them"
+                ) from error
 
 
 def _model(learner: Learning, model: AnyModel) -> dict[str, Any]:

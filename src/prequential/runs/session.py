@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from prequential.data.augment import require_fits
 from prequential.data.optional import capabilities
@@ -117,6 +118,10 @@ def make_session(
     Raises:
         PreqError: for any mistake; nothing was written.
     """
+    if not isinstance(execution, Execution | None):
+        raise PreqError(f"the execution must be an Execution(...), got {type(execution).__name__}")
+    if learner is not None and not callable(learner):
+        raise PreqError(f"the learner must be a class or function that makes one, got {type(learner).__name__}")
     chosen, num_inputs = [recipe or Recipe() for recipe in recipes], capabilities(data).num_inputs
     method = for_inputs(method or default_method(make_model), num_inputs)
     seeds = [whole_seed("seed", seed) for seed in seeds]
@@ -170,7 +175,12 @@ def _require_fitting(data: DataSequence, method: Method, recipes: Sequence[Recip
         if not isinstance(recipe, Recipe):
             raise PreqError(f"the recipe must be a Recipe(...), got {type(recipe).__name__}")
         require_fits([*recipe.augment, *(["flip"] if recipe.average_flips else [])], data.input_shape)
+    if not isinstance(one := data.inputs(np.zeros(1, np.int64)), Tensor):
+        raise PreqError(f"inputs of '{data.name}' must be read as a tensor, got {type(one).__name__}; use from_numpy")
     if data.heldout is not None:
+        if not len(data.heldout) or tuple(data.heldout.input_shape) != tuple(data.input_shape):
+            told = f"{len(data.heldout)} of shape {data.heldout.input_shape}"
+            raise PreqError(f"held-out inputs must be some of shape {data.input_shape}, got {told}; make them alike")
         capabilities(data).target.require(data.heldout.labels(np.arange(len(data.heldout))).numpy())
     if not method.prequential and data.heldout is None:
         raise PreqError(f"{method.name} measures only held-out data, and there is none; give heldout=(inputs, labels)")

@@ -42,7 +42,7 @@ class Classes:
 
     def facts(self) -> dict[str, Any]:
         """The number of classes."""
-        return {"num_classes": self.num_classes}
+        return {"num_classes": int(self.num_classes)}
 
     def require(self, targets: NDArray[Any]) -> None:
         """Refuse labels outside the range.
