@@ -26,7 +26,7 @@ HIDDEN = -1
 """Stands where a label has not been decoded; no loss accepts it."""
 CHECKED_TOGETHER = 1024
 SUM_TOLERANCE = 1e-6
-"""How far above 1 the probabilities of a label may sum: rounding of float32 is allowed, free nats are not."""
+"""How far above 1 the probabilities of a label may sum: rounding is allowed, free nats are not."""
 
 
 class Predictor(Protocol):
@@ -181,7 +181,7 @@ def require_code(start: int, rows: Tensor) -> None:
         Traceback (most recent call last):
         ...
         prequential.errors.PreqError: the probabilities at position 9 sum to 1.25, of which there is no code; \
-normalise them (log_softmax)
+normalise them (log_softmax, in float64)
     """
     sums = rows.exp().sum(-1)
     too_much = sums > 1 + SUM_TOLERANCE
@@ -190,7 +190,7 @@ normalise them (log_softmax)
         worst = float(sums[..., row].max())
         raise PreqError(
             f"the probabilities at position {start + row} sum to {worst:.7g}, of which there is no code; "
-            "normalise them (log_softmax)"
+            "normalise them (log_softmax, in float64)"
         )
 
 
