@@ -17,6 +17,7 @@ from prequential.runs.live import status_of
 from prequential.runs.record import read_facts
 from prequential.scaling import Scale, in_words, parsed_scale
 from prequential.sweeps import Summary, TrialResult
+from prequential.sweeps.fingerprints import in_words as in_words_of_data
 from prequential.terminal import printable, tell
 
 ONE_SIDED = "one-sided: none of its samples can be below the best found"
@@ -80,6 +81,7 @@ def _lines(summary: Summary) -> list[str]:
     statuses = [status for status in dict.fromkeys([*summary.counts, *counts]) if counts[status]]
     said = ", ".join(f"{counts[status]:,} {status}" for status in statuses)
     lines = [f"{counted(len(summary.trials), 'trial')}: {said}"]
+    lines += filter(None, [in_words_of_data(trial.data for trial in summary.over)])
     best = summary.best
     if best is not None and best.codelength is not None:
         total = best.codelength + summary.choice_nats

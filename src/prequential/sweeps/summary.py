@@ -24,7 +24,7 @@ from prequential.sweeps.trials import Outcome
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-KEPT = ("value", "heldout", "positions", "seconds", "flops", "trained_share")
+KEPT = ("value", "heldout", "positions", "seconds", "flops", "trained_share", "data")
 """What a result says as its outcome said it."""
 STATUSES = ("finished", "diverged", "pruned", "failed", "running", "waiting")
 
