@@ -538,11 +538,14 @@ def test_a_trial_whose_process_is_gone_has_died(finished: Path, tmp_path: Path, 
         shutil.rmtree(trial.path)
         replace(record, status="running", path=None).save(trial.path)
     assert running[0].path is not None
+    assert running[1].path is not None
     with DirectoryLock(running[0].path):
         print_summary(replace(summary, trials=(*running, *summary.trials[2:])), 2)
         told = replace(summary, trials=(*running, *summary.trials[2:])).as_json(1)
         assert (told["finished"], told["running"], told["died"]) == (3, 1, 1)
     assert "5 trials: 3 finished, 1 running, 1 died\n" in capsys.readouterr().out
+    (running[1].path / "record.json").unlink()  # killed before it had written one
+    assert replace(summary, trials=(running[1],)).standing()["died"] == 1
     print_summary(replace(summary, trials=summary.trials[:1]), 2)
     assert "1 trial: 1 finished\n" in capsys.readouterr().out
 
