@@ -112,6 +112,8 @@ def test_what_others_have_begun_who_share_the_study_is_charged_too(tmp_path: Pat
     do(tmp_path / "other", trials=5, **shared)
     assert len(list((tmp_path / "other/trials").iterdir())) == 3
     assert_all_charge(tmp_path / "other", 5, capsys)
+    both = told(capsys, "compare", str(tmp_path / "one"), str(tmp_path / "other"))
+    assert both["choice_nats"] == pytest.approx(math.log(5))  # one study, whose trials count once
 
 
 def test_a_pruned_trial_that_is_found_again_is_counted_as_it_was(tmp_path: Path) -> None:

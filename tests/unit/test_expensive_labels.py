@@ -214,3 +214,13 @@ def test_names_that_do_not_fit_the_classes_are_not_shown(names: Any) -> None:
     record.data["class_names"] = names
     assert record.class_names is None
     assert record.worst(1)[0].label_name is None
+
+
+@pytest.mark.parametrize("status", ["stopped", "pruned"])
+def test_a_run_that_is_not_finished_is_not_told_of_as_if_it_were(status: str, tmp_path: Path, capsys: Captured) -> None:
+    run = made_record([0.5, 0.7], length=9, status=status, path=None).save(tmp_path / "run")
+    assert cli.main(["labels", str(run.path)]) == 0
+    assert f"Not finished ({status}): 2 of 9 labels." in capsys.readouterr().out
+    assert cli.main(["labels", str(run.path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["status"], told["length"], told["sequence_length"]) == (status, 2, 9)

@@ -108,6 +108,15 @@ def test_pictures_draw_names_as_they_are(odd: Path, kind: str, tmp_path: Path) -
         assert all(name in told.replace("\\$", "$") for name in SHOWN[:5])
 
 
+@pytest.mark.parametrize("kind", ["regret", "loss", "calibration"])
+def test_long_names_leave_room_for_the_picture(kind: str, tmp_path: Path) -> None:
+    names = [f"{number}{'n' * 180}{number}" for number in range(3)]
+    runs = [made(number, name).save(tmp_path / name) for number, name in enumerate(names)]
+    pq.plot(kind, runs, tmp_path / "p.svg")  # axes without a size would be a warning of matplotlib, and an error
+    told = "\n".join(texts_of(tmp_path / "p.svg"))
+    assert all(f"{number}nnn" in told and f"nnn{number}" in told for number in range(3))
+
+
 def test_letters_that_a_font_lacks_are_told_of_once(odd: Path, tmp_path: Path) -> None:
     with pytest.warns(PreqWarning, match="the font of pictures lacks 据数集; boxes stand for them") as said:
         pq.plot("loss", [odd / "数据集", odd / "_hidden"], tmp_path / "p.png")

@@ -102,6 +102,13 @@ def test_points_are_the_runs(sweep: Path) -> None:
     assert main_settings(gathered.runs.records[5])["width"] == "0.1"
 
 
+def test_a_study_counts_once_where_all_flops_are_told(tmp_path: Path) -> None:
+    flops = {"code": 7.0, "heldout": 2.0, "study": 3.0}
+    record = made_record([1.0], flops=flops, heldout={"loss": 0.1, "error_rate": 0.1}).save(tmp_path / "a")
+    (row,) = Front.find([record.path or ""], heldout=True).values()
+    assert (row["flops"], row["heldout_flops"]) == (7.0, 9.0)
+
+
 def changed(record: Record, to: Path, **facts: object) -> None:
     if "nats" in facts:  # all arrays are as long
         cut = {name: getattr(record, name)[: len(facts["nats"])] for name in PER_POSITION}  # type: ignore[arg-type]

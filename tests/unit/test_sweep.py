@@ -538,9 +538,14 @@ def test_a_trial_whose_process_is_gone_has_died(finished: Path, tmp_path: Path, 
         shutil.rmtree(trial.path)
         replace(record, status="running", path=None).save(trial.path)
     assert running[0].path is not None
+    assert running[1].path is not None
     with DirectoryLock(running[0].path):
         print_summary(replace(summary, trials=(*running, *summary.trials[2:])), 2)
+        told = replace(summary, trials=(*running, *summary.trials[2:])).as_json(1)
+        assert (told["finished"], told["running"], told["died"]) == (3, 1, 1)
     assert "5 trials: 3 finished, 1 running, 1 died\n" in capsys.readouterr().out
+    (running[1].path / "record.json").unlink()  # killed before it had written one
+    assert replace(summary, trials=(running[1],)).standing()["died"] == 1
     print_summary(replace(summary, trials=summary.trials[:1]), 2)
     assert "1 trial: 1 finished\n" in capsys.readouterr().out
 
@@ -718,3 +723,30 @@ def test_a_sweep_says_how_inputs_reach_the_network(tmp_path: Path, capsys: Any) 
     (tmp_path / "s/trials/00000/record.json").write_text("{")
     assert main(["sweep", "show", str(tmp_path / "s")]) == 0
     assert "uint8" not in capsys.readouterr().out
+
+
+def test_data_that_has_changed_since_is_refused_and_costs_no_trial(tmp_path: Path, capsys: Any) -> None:
+    table, space, out = tmp_path / "t.csv", tmp_path / "space.py", tmp_path / "sweep"
+    rows = [f"{number % 7},{number % 3},{'ab'[number % 2]}" for number in range(80)]
+    table.write_text("\n".join(["x,y,label", *rows]))
+    space.write_text(FILE)
+    sweep = ["sweep", f"table:{table}", "mlp1", "--label", "label", "--order", "given", "--width", "0.05"]
+    sweep += ["--length", "64", "--space", f"{space}:space", "--out", str(out)]
+    assert main([*sweep, "--trials", "1"]) == 0
+    table.write_text("\n".join(["x,y,label", *rows[::-1]]))
+    assert main([*sweep, "--trials", "2", "--resume"]) == 2
+    assert "the data is not what trial 0 was about: its labels are others" in capsys.readouterr().err
+    counts = summarise(out).counts
+    assert (counts["finished"], counts["failed"]) == (1, 0)
+    table.write_text("\n".join(["x,y,label", *rows]))
+    assert main([*sweep, "--trials", "2", "--resume"]) == 0
+    pq.compare(summarise(out).records())
+    assert "not about the same data" not in capsys.readouterr().out
+
+
+def test_machines_that_share_a_study_but_not_the_data_are_told_of(tmp_path: Path, finished: Path, capsys: Any) -> None:
+    summary = summarise(finished)
+    first, *others = summary.trials
+    print_summary(replace(summary, trials=(replace(first, data={"labels": "5f", "inputs": "a0"}), *others)), 3)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the trials are not about the same data (other labels and inputs)" in said

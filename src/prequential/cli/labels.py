@@ -67,7 +67,8 @@ def _print(expenses: Expenses, top: int) -> None:
     """For a person."""
     console, record = Console(file=sys.stdout, highlight=False), expenses.record
     say(console, printable(f"{record.data['name']} · {record.model['name']} · {record.title}"), "bold")
-    say(console, expenses.sentence)
+    for sentence in filter(None, (expenses.unfinished, expenses.sentence)):
+        say(console, sentence)
     print_table(console, columns_that_say(expenses.columns(), expenses.worst), expenses.worst)
     if not expenses.classes:
         return

@@ -2,7 +2,6 @@
 
 import math
 import sys
-from collections import Counter
 from contextlib import suppress
 from typing import Any
 
@@ -13,10 +12,10 @@ from prequential.errors import PreqError
 from prequential.measure.importance import FEWEST_TRIALS
 from prequential.report.table import Column, print_table, say
 from prequential.report.text import NOTHING, counted, number
-from prequential.runs.live import status_of
 from prequential.runs.record import read_facts
 from prequential.scaling import Scale, in_words, parsed_scale
 from prequential.sweeps import Summary, TrialResult
+from prequential.sweeps.fingerprints import in_words as in_words_of_data
 from prequential.terminal import printable, tell
 
 ONE_SIDED = "one-sided: none of its samples can be below the best found"
@@ -70,16 +69,10 @@ def _columns(summary: Summary) -> list[Column[TrialResult]]:
     ]
 
 
-def _status(trial: TrialResult) -> str:
-    """A trial's status, where one whose process is gone without a word has died."""
-    return status_of(trial.path, "running") if trial.status == "running" and trial.path is not None else trial.status
-
-
 def _lines(summary: Summary) -> list[str]:
-    counts = Counter(map(_status, summary.trials))
-    statuses = [status for status in dict.fromkeys([*summary.counts, *counts]) if counts[status]]
-    said = ", ".join(f"{counts[status]:,} {status}" for status in statuses)
+    said = ", ".join(f"{number:,} {status}" for status, number in summary.standing().items() if number)
     lines = [f"{counted(len(summary.trials), 'trial')}: {said}"]
+    lines += filter(None, [in_words_of_data(trial.data for trial in summary.over)])
     best = summary.best
     if best is not None and best.codelength is not None:
         total = best.codelength + summary.choice_nats

@@ -57,13 +57,28 @@ def candidates(runs: Iterable[tuple[Path | None, Hashable]]) -> Candidates:
             sweeps.add(sweep)
         else:
             others.add(which)
-    return Candidates(sum(map(num_begun, sweeps)), len(others))
+    begun: dict[Hashable, int] = {}
+    for sweep in sweeps:
+        study = _study_of(sweep)
+        begun[study] = max(num_begun(sweep), begun.get(study, 0))
+    return Candidates(sum(begun.values()), len(others))
+
+
+def _study_of(sweep: Path) -> Hashable:
+    """What tells the trials of a sweep from those of others: directories that share a study have the same ones."""
+    storage, study = _noted(sweep, "storage"), _noted(sweep, "study")
+    return (storage, study) if isinstance(storage, str) and isinstance(study, str) else sweep
+
+
+def _noted(sweep: Path, name: str) -> object:
+    """What the file of a sweep says; nothing where that cannot be read."""
+    with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+        return json.loads((sweep / SWEEP_FILE).read_bytes())[name]
+    return None
 
 
 def num_begun(sweep: Path) -> int:
     """The trials of a sweep that were begun: as many as it has noted, and no fewer than have left a directory."""
-    noted: object = None
-    with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-        noted = json.loads((sweep / SWEEP_FILE).read_bytes())["begun"]
+    noted = _noted(sweep, "begun")
     left = sum(path.name.isdecimal() for path in (sweep / "trials").glob("*/"))
     return max(noted, left) if type(noted) is int else left

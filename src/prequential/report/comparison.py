@@ -218,7 +218,7 @@ def _notes(groups: Sequence[Compared]) -> list[str]:
     for group in groups:
         names.setdefault(setting_of(group.first), []).append(group.name)
     notes += [
-        f"{listed(same)}: the same settings and seed more than once, so they are not taken as repeated seeds"
+        f"the same settings and seed more than once, so that they are not taken as repeated seeds: {listed(same)}"
         for same in names.values()
         if len(same) > 1
     ]

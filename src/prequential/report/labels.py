@@ -11,6 +11,7 @@ from prequential.measure.comparable import name_of
 from prequential.report.table import Column, values_of
 from prequential.report.text import NOTHING, counted, number, percentage, probability
 from prequential.runs.costs import ClassCost, Confusion, CostlyLabel, share_of
+from prequential.runs.live import status_of
 from prequential.runs.record import Record, finite_or_none
 from prequential.terminal import printable
 
@@ -71,6 +72,18 @@ class Expenses:
         nats = number(sum(each.nats for each in self.worst))
         cost = f"{'cost' if len(self.worst) > 1 else 'costs'} {nats} nats"
         return f"{part} {cost}" + (f": {percentage(share, 1)} of the codelength." if share is not None else ".")
+
+    @property
+    def status(self) -> str:
+        """How the run stands now."""
+        return status_of(self.record.path, self.record.status)
+
+    @property
+    def unfinished(self) -> str:
+        """What must be said of a run that is not finished."""
+        if self.status in ("finished", "diverged"):
+            return ""
+        return f"Not finished ({self.status}): {len(self.record.nats):,} of {counted(self.record.length, 'label')}."
 
     def columns(self) -> list[Column[CostlyLabel]]:
         """Of the most expensive labels."""
@@ -137,7 +150,9 @@ class Expenses:
         names = self.record.class_names
         return {
             "record": None if self.record.path is None else str(self.record.path),
+            "status": self.status,
             "length": len(self.record.nats),
+            "sequence_length": self.record.length,
             "codelength_nats": finite_or_none(self.record.codelength),
             "share_of_worst": share_of(self.worst),
             "class_names": None if names is None else list(names),

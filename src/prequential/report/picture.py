@@ -1,6 +1,7 @@
 """What all pictures share: colours, axes with plain numbers, and files with the same bytes each time."""
 
 import os
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ INK, GREY, FAINT = "#222222", "#666666", "#999999"
 
 POSITION = "position in the sequence [labels]"
 DOTS_PER_INCH = 150
+LONGEST_ROW = 56
+"""Letters of a name in one row beside a picture."""
 UNDATED = {".png": "Software", ".svg": "Date", ".pdf": "CreationDate"}
 """The formats, and what matplotlib would write into a file that is not the picture."""
 STYLE: dict[Any, Any] = {
@@ -110,6 +113,22 @@ def literal(text: str) -> str:
         cost_\\$5_\\$6
     """
     return printable(text).replace("$", r"\$")
+
+
+def in_rows(text: str) -> str:
+    """Text that is drawn as it is, in rows beside which the picture has room; of what is longer than two of them the
+    ends stay, which tell names apart.
+
+    Example:
+        >>> in_rows("a short name"), [len(row) for row in in_rows("n" * 200 + "1").split("\\n")]
+        ('a short name', [56, 56])
+    """
+    rows: list[str] = []
+    for row in text.replace(r"\$", "\0").split("\n"):  # an escape is one letter
+        is_short = len(row) <= 2 * LONGEST_ROW
+        kept = row if is_short else f"{row[: LONGEST_ROW - 1]}… {row[-LONGEST_ROW:].lstrip()}"
+        rows += textwrap.wrap(kept, LONGEST_ROW) if len(kept) > LONGEST_ROW else [kept]
+    return "\n".join(rows).replace("\0", r"\$")
 
 
 def number_axis(axis: Any, scale: str, *, most: int = 5, text: Callable[[float], str] = plain_number) -> None:

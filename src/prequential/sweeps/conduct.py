@@ -8,7 +8,7 @@ knows something: nothing else is different.
 
 import contextlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from prequential.errors import PreqError
@@ -50,12 +50,13 @@ class Conductor:
     """Hands trials to an executor, and takes outcomes as they come."""
 
     def __init__(self, work: Work, ledger: Ledger, storage: str | None, listeners: Iterable[SweepListener]) -> None:
-        self._work, self._ledger, self._listeners = work, ledger, list(listeners)
+        self._ledger, self._listeners = ledger, list(listeners)
         for number in ledger.taken_by_others():
             set_aside(work.directory, number)
         over = [trial for trial in summarise(work.directory, storage).over if trial.number < ledger.num_trials]
         self._elsewhere: list[Outcome] = [trial for trial in over if trial.path is None]
         self._here: list[Outcome] = [trial for trial in over if trial.path is not None]
+        self._work = replace(work, known=next((trial for trial in over if trial.data is not None), None))
         self._note_best()
 
     def go(self, executor: Executor, stop: StopRequest) -> None:
@@ -77,7 +78,7 @@ class Conductor:
         return trials
 
     def _settle(self, outcome: Outcome) -> None:
-        if outcome.is_mistake and not self._here:
+        if outcome.is_for_all or (outcome.is_mistake and not self._here):
             # what is wrong for the first trial here is wrong for all: it stays open, and no failure of its own counts
             raise PreqError(str(outcome.error))
         if not self._ledger.settle(outcome):

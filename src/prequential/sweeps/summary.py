@@ -1,6 +1,7 @@
 """What a sweep has found: the best trials, what the choice costs, which settings mattered. Reads only. No torch."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,7 @@ from prequential.measure.choosing import Candidates
 from prequential.measure.choosing import num_begun as noted
 from prequential.measure.importance import importance
 from prequential.methods import METHODS
+from prequential.runs.live import DIED, status_of
 from prequential.runs.record import OVER, Record, finite_or_none, load
 from prequential.sweeps.address import sqlite_file, storage_url, without_password
 from prequential.sweeps.damage import undamaged
@@ -24,7 +26,7 @@ from prequential.sweeps.trials import Outcome
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-KEPT = ("value", "heldout", "positions", "seconds", "flops", "trained_share")
+KEPT = ("value", "heldout", "positions", "seconds", "flops", "trained_share", "data")
 """What a result says as its outcome said it."""
 STATUSES = ("finished", "diverged", "pruned", "failed", "running", "waiting")
 
@@ -90,6 +92,12 @@ class Summary:
         """How many trials there are of each status."""
         return {status: sum(trial.status == status for trial in self.trials) for status in STATUSES}
 
+    def standing(self) -> dict[str, int]:
+        """The same, as the run directories say it at this moment: of trials that nobody has ended some were stopped, or
+        died."""
+        now = Counter(map(_standing, self.trials))
+        return {status: now[status] for status in dict.fromkeys([*STATUSES, *now])}
+
     @property
     def choice_nats(self) -> float:
         """What it costs to say which of the n trials that were begun was taken: ln n."""
@@ -137,7 +145,7 @@ class Summary:
         return {
             "sweep": str(self.directory),
             "trials": len(self.trials),
-            **self.counts,
+            **self.standing(),
             "codelength_nats": length,
             "choice_nats": self.choice_nats,
             "total_nats": None if length is None else length + self.choice_nats,
@@ -175,6 +183,16 @@ def summarise(directory: str | Path, storage: str | None = None) -> Summary:
     done = [each for each in trials if each.status == "finished" and math.isfinite(each.value)]
     found = importance([each.settings for each in done], [each.value for each in done])
     return Summary(path, begun.settings, trials, found, max(num_begun(attempts), noted(path)), prequential)
+
+
+def _standing(trial: TrialResult) -> str:
+    """A trial's status, where one whose process is gone without a word has died."""
+    if trial.status != "running" or trial.path is None:
+        return trial.status
+    try:
+        return status_of(trial.path, "running")
+    except PreqError:  # it died before it had written a record, or that is damaged
+        return DIED
 
 
 def _result(number: int, attempt: "FrozenTrial | None", directory: Path, prequential: bool) -> TrialResult:

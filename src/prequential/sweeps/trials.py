@@ -22,6 +22,7 @@ from prequential.runs.leftovers import remove_leftovers
 from prequential.runs.progress import Listener, Progress
 from prequential.runs.record import OVER, Record, load, read_facts, require_writable
 from prequential.sweeps.directory import trial_path
+from prequential.sweeps.fingerprints import change_of_data, fingerprints_of
 from prequential.sweeps.pruning import Rule, make_listener
 from prequential.sweeps.spaces import Resolved, resolve
 from prequential.trackers import track
@@ -63,9 +64,13 @@ class Outcome:
     error: str | None = None
     is_mistake: bool = False
     """Whether the error is one in what the user gave."""
+    is_for_all: bool = False
+    """Whether the same error awaits every trial here."""
     died: bool = False
     """Whether the process died."""
     signal_number: int = 0
+    data: Mapping[str, Any] | None = None
+    """The fingerprints of what it was about."""
 
 
 def all_of(trials: Sequence[Trial], status: str, **more: Any) -> list[Outcome]:
@@ -77,7 +82,8 @@ def outcome_of(number: int, record: Record, trained_share: float = 1.0) -> Outco
     """What a record says of its trial."""
     value = record.codelength if record.prequential else (record.heldout or {}).get("loss")
     value, flops = math.inf if record.status == "diverged" else value, (record.flops or {}).get("code")
-    return Outcome(number, record.status, value, len(record.nats), record.seconds, flops, record.heldout, trained_share)
+    told = (number, record.status, value, len(record.nats), record.seconds, flops, record.heldout, trained_share)
+    return Outcome(*told, data=fingerprints_of(record.data))
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,8 @@ class Work:
     stack: bool = False
     track: tuple[str, ...] = ()
     """Trackers that are told how each trial goes."""
+    known: Outcome | None = None
+    """A trial that is over, and tells what data the sweep is about."""
 
 
 def stacks(trials: Sequence[Trial], base: Resolved, size: int) -> list[tuple[Trial, ...]]:
@@ -135,6 +143,8 @@ class TrialRunner:
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", ".*holds no checkpoint", PreqWarning)
+                if self._change is not None:
+                    return all_of(trials, "failed", error=self._change, is_mistake=True, is_for_all=True)
                 if all(trial.number for trial in trials):  # what is wrong with the model is told once, not by each
                     warnings.filterwarnings("ignore", "the model ", PreqWarning)
                 return self._run_stack(trials, listeners) if self.work.stack else [self._run(trials[0], listeners)]
@@ -149,6 +159,12 @@ class TrialRunner:
     def data(self) -> "DataSequence":
         """The data, loaded when it is first asked for."""
         return self.work.data.load() if isinstance(self.work.data, Loader) else self.work.data
+
+    @cached_property
+    def _change(self) -> str | None:
+        """What is wrong with data that has changed since the sweep began: of what is loaded, only its name is known."""
+        known = self.work.known if isinstance(self.work.data, Loader) else None
+        return None if known is None else change_of_data(self.data.digests(), known.data, known.number)
 
     def _run(self, trial: Trial, listeners: Sequence[Listener]) -> Outcome:
         from prequential.runs.directory import discard_stack

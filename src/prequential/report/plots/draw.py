@@ -11,7 +11,7 @@ import numpy as np
 from prequential.errors import PreqError, require_count, unknown_name
 from prequential.measure.comparable import told_of
 from prequential.report.names import data_of
-from prequential.report.picture import COLOURS, DASHES, FAINT, GREY, INK, finish, literal, spread
+from prequential.report.picture import COLOURS, DASHES, FAINT, GREY, INK, finish, in_rows, literal, spread
 from prequential.report.plots.lines import Curve, Line
 from prequential.report.seeds import SeedGroup
 from prequential.report.text import counted, sentence
@@ -131,16 +131,16 @@ def name_lines(figure: Any, axes: Any, lines: Sequence[Line], texts: Sequence[st
     named = list(zip(ends[:shown], texts, [INK] * shown, strict=False))
     if others := ends[shown:]:
         named.append((float(np.median(others)), counted(len(others), "other run"), GREY))
+    named = [(end, in_rows("\n".join(map(literal, text.split("\n")))), ink) for end, text, ink in named]
     figure.get_layout_engine().execute(figure)  # only now heights are known
     rows = max((text.count("\n") + 1 for _, text, _ in named), default=1)
     gap = rows * LABEL_SIZE * 1.35 * figure.dpi / 72 / axes.get_window_extent().height
     scaled = axes.yaxis.get_transform().transform([height for height, *_ in named])
     starts = [float(np.clip(axes.transLimits.transform((0, height))[1], 0, 1)) for height in scaled]
     inside = {"transform": axes.transAxes}
-    for rank, (start, stop, (_, text, ink)) in enumerate(zip(starts, spread(starts, gap, 1.0), named, strict=True)):
+    for rank, (start, stop, (_, written, ink)) in enumerate(zip(starts, spread(starts, gap, 1.0), named, strict=True)):
         look = style(rank, len(lines)) | {"linewidth": 1.1, "alpha": 1, "clip_on": False}
         axes.plot([1.005, 1.03, 1.075], [start, stop, stop], **inside, **look)
-        written = "\n".join(map(literal, text.split("\n")))
         axes.text(1.085, stop, written, **inside, va="center", fontsize=LABEL_SIZE, color=ink)
 
 
@@ -205,7 +205,8 @@ def band_note(groups: Sequence[SeedGroup]) -> str:
 
 def legend(figure: Any, lines: Sequence[Any], texts: Sequence[str], **look: Any) -> None:
     """The texts beside the picture, each behind a piece of its line."""
-    figure.legend(lines, texts, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6, **look)
+    rows = list(map(in_rows, texts))
+    figure.legend(lines, rows, loc="outside right upper", frameon=False, fontsize=8, handlelength=2.6, **look)
 
 
 def note(figure: Any, *remarks: str) -> None:

@@ -42,7 +42,9 @@ def place(group: SeedGroup, *, heldout: bool) -> tuple[float, float | None]:
     flops = [record.flops or {} for record in group.records]
     if heldout:
         errors = [(record.heldout or {}).get("error_rate") for record in group.records]
-        return float(np.mean([sum(each.values()) for each in flops])), mean_of(errors)
+        # a study is a part of the code's
+        whole = [sum(cost for part, cost in each.items() if part != "study") for each in flops]
+        return float(np.mean(whole)), mean_of(errors)
     return float(np.mean([each["code"] for each in flops])), group.codelength if group.first.prequential else None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from prequential.measure.comparable import require_same_sequence
 from prequential.reference import published
-from prequential.report.picture import INK, literal, mark, picture
+from prequential.report.picture import INK, in_rows, literal, mark, picture
 from prequential.report.plots.draw import (
     LEVEL,
     Along,
@@ -92,7 +92,8 @@ def plot_regret(groups: Groups, path: Path, options: Options) -> None:
     outside = f"{above:,} of {len(lines):,} end above the picture" if above else ""
     with _beside_the_loss(groups, path, options, lines, texts, remark, outside) as axes:
         axes.axhline(0, **LEVEL)
-        draw_lines(axes, lines, along, (low, high), y=f"codelength relative to\n{literal(reference.name)} [nats]")
+        about = f"codelength relative to\n{in_rows(literal(reference.name))} [nats]"
+        draw_lines(axes, lines, along, (low, high), y=about)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import numpy as np
 
 from prequential.errors import PreqError
 from prequential.report.experts import Weights, mixer_words, require_mixed
-from prequential.report.picture import COLOURS, FAINT, INK, POSITION, finish, literal, picture
+from prequential.report.picture import COLOURS, FAINT, INK, POSITION, finish, in_rows, literal, picture
 from prequential.report.plots.draw import Along, Options, frame
 from prequential.report.seeds import Run, SeedGroup
 
@@ -31,7 +31,8 @@ def plot_weights(groups: Sequence[SeedGroup], path: Path, options: Options) -> N
         panels = figure.subplots(len(runs), 1, squeeze=False, sharex=True)[:, 0]
         for axes, run in zip(panels, runs, strict=True):
             drawn = _draw(axes, run, along, is_last=axes is panels[-1], is_named=len(runs) > 1)
-            names, beside = [literal(name) for name in drawn], {"loc": "upper left", "bbox_to_anchor": (1.01, 1.02)}
+            names = [in_rows(literal(name)) for name in drawn]
+            beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.02)}
             axes.legend(list(drawn.values()), names, **beside, frameon=False, fontsize=8, handlelength=2.6)
         mixers = dict.fromkeys(mixer_words(run.record.model) for run in runs)
         frame(figure, groups, options, f"How much each expert is trusted; mixed by {', '.join(mixers)}")
