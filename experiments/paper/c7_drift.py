@@ -179,6 +179,9 @@ def tell(done: list[Result], picture: Path) -> None:
                 print(f"{data}: {alike} is {gain} than {named}: {gain.verdict()}")
                 first = difference({s: charged[s] for s in SEEDS}, uniform_for(done, data, way))
                 print(f"  the three seeds alone that chose the scale: {first}: {first.verdict()}")
+                fresh = {s: nats for s, nats in found.items() if s not in SEEDS}
+                later = difference(fresh, uniform_for(done, data, way))
+                print(f"  the others, which chose nothing and need no charge: {later}: {later.verdict()}")
                 if way == "fifo":
                     print(f"  uniform streams are {difference(charged, flat)}, which is not recency alone")
                 gain = difference(found, by_seed(done, "uncalibrated_nats", **labels))
