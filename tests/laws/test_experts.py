@@ -1,6 +1,7 @@
 """Laws of mixed runs: one code of several experts, the same bits scored, encoded, decoded, and resumed anywhere."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from torch import nn
 
 import prequential as pq
 from prequential.coding.container import Container
+from prequential.errors import PreqError
 from prequential.experts.build import build
 from prequential.experts.learner import MixedLearner
 from prequential.methods.joint import Joint
+from prequential.mixers import Mixing
 from prequential.plan import Plan
 from prequential.runs.codec import encode_and_score
 from prequential.runs.session import make_session
@@ -71,6 +74,28 @@ def test_what_is_mixed_is_decoded_and_no_longer_than_it_says(experts: pq.Experts
     coded_nats = len(Container.from_bytes(bits).payload) * 8 * math.log(2)
     assert record.codelength is not None
     assert coded_nats <= record.codelength * 1.001 + 2**-24 * 70 * 3 + 64 * math.log(2)
+
+
+@dataclass(frozen=True)
+class Half:
+    """A mixer of one's own: Bayes with a prior that grows from expert to expert."""
+
+    name: str = "half"
+    share: float = 0.5
+
+    def begin(self, num_experts: int, num_classes: int) -> Mixing:
+        prior = tuple(self.share + number for number in range(num_experts))
+        return pq.Bayes(prior=tuple(each / sum(prior) for each in prior)).begin(num_experts, num_classes)
+
+
+def test_what_a_mixer_of_ones_own_mixed_is_decoded_by_those_who_have_it() -> None:
+    data, experts = blobs(40).without_heldout(), pq.Experts([tiny, small], mixer=Half())
+    bits = pq.encode(experts, data, METHOD, seed=1)
+    assert np.array_equal(pq.decode(bits, data, experts), labels_of(data))
+    with pytest.raises(PreqError, match="the mixer 'half' is not one of the package; give the experts again, with it"):
+        pq.decode(bits, data, pq.Experts([tiny, small], mixer="bayes"))
+    with pytest.raises(PreqError, match=r"the mixer 'half' had the settings .*0\.5.*, got .*0\.25.*; give the same"):
+        pq.decode(bits, data, pq.Experts([tiny, small], mixer=Half(share=0.25)))
 
 
 @settings(max_examples=15)

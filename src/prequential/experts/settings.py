@@ -1,7 +1,7 @@
 """What the experts of a run are, and how they are mixed: the model of a run that is several."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,11 +11,9 @@ from prequential.learn.recipe import Recipe
 from prequential.libraries import prefix_of
 from prequential.methods import Method
 from prequential.methods.joint import Joint, method_settings
-from prequential.methods.rebuild import find_method, method_from_settings
 from prequential.methods.several import for_inputs
 from prequential.mixers import Mixer, mixer_from_settings
 from prequential.models import ModelFactory, name_of
-from prequential.presets import recipe_from_settings
 from prequential.rng import derive
 from prequential.settings import settings_of
 
@@ -215,30 +213,6 @@ class Experts:
         """As a record or bitstream holds it; every setting must be known."""
         told = {"experts": [expert.facts() for expert in self.each], "mixer": settings_of(self.mixer)}
         return told | {"simple_codes": self.simple_codes, "expert_names": self.names}
-
-
-def experts_from_facts(
-    model: Mapping[str, Any], models: Sequence[str | ModelFactory], own: str | type[Method] | None = None
-) -> Experts:
-    """The experts of which a record or bitstream tells, with these models in place of their names, and a method that is
-    not one of the package."""
-    kind: Any = find_method(own) if isinstance(own, str) else own
-    if not 0 < len(model["experts"]) <= MOST_EXPERTS:
-        raise PreqError(
-            f"a file tells of {len(model['experts'])} experts; there are at least 1 and at most {MOST_EXPERTS}"
-        )
-    made = [
-        Expert(
-            factory,
-            method=method_from_settings(told["method"], kind if kind and kind.name == told["method"]["name"] else None),
-            recipe=recipe_from_settings(told["recipe"]),
-            width=float(told["width"]),
-            seed=told["seed"],
-            averages=tuple(told["averages"]),
-        )
-        for told, factory in zip(model["experts"], models, strict=True)
-    ]
-    return Experts(made, mixer_from_settings(model["mixer"]), bool(model["simple_codes"]))
 
 
 AnyModel = str | ModelFactory | Experts

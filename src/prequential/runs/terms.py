@@ -9,7 +9,8 @@ from prequential.data.blind import InputsOnly
 from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
-from prequential.experts.settings import AnyModel, Experts, experts_from_facts
+from prequential.experts.again import experts_from_facts
+from prequential.experts.settings import AnyModel, Experts
 from prequential.learn.environment import find_device, num_threads
 from prequential.learn.estimate import Expected, flops_per_second, most_flops, require_flops
 from prequential.learn.execution import ENGINES, Execution
@@ -178,7 +179,7 @@ def experts_again(
     in_order = own if [name_of(model) for model in own] == names else [by_name.get(name) for name in names]
     both = zip(told["experts"], in_order, strict=True)  # two models of one's own may have the same name
     models = [_model(each | {"name": each["model"]}, model, data) for each, model in both]
-    return experts_from_facts(told, models, method)
+    return experts_from_facts(told, models, method, given.mixer if isinstance(given, Experts) else None)
 
 
 def most_flops_of(
