@@ -29,6 +29,7 @@ import torch
 import prequential as pq
 from prequential.cli import main
 from prequential.cli.probe import print_probing, write_probing
+from prequential.data.sequence import ArraySequence
 from prequential.probing.features import representations
 from prequential.probing.networks import find_network
 from prequential.probing.result import Probing
@@ -111,10 +112,29 @@ def large_part(model: str, is_trained: bool, flags: argparse.Namespace) -> Probi
     between = time.perf_counter()
     torch.set_num_threads(flags.threads)
     words = [word] if is_trained or model != "vggpp" else [word, "inputs"]
-    data = pq.load_data("cifar100").take(flags.labels)
+    data = pq.load_data("cifar100") if flags.probed is None else _written(flags.probed)
+    data = data.take(flags.labels)
     found = pq.probe(words, data, layers=LARGE[model], cache=RUNS / "features", width=flags.width)
     print(f"{word}: {between - begun:.0f} s to train, {time.perf_counter() - between:.0f} s to probe", flush=True)
     return found
+
+
+FIRST = Path("cifar100_first.npz")
+
+
+def write_first(labels: int) -> None:
+    """The first examples of CIFAR-100, where all of it does not get onto a machine."""
+    data = pq.load_data("cifar100")
+    rows = np.arange(labels)
+    images = data.stored_inputs[data.order[rows]]
+    np.savez_compressed(FIRST, inputs=images, labels=data.labels(rows).numpy())
+    print(f"{len(images):,} images of type {images.dtype}: {FIRST}")
+
+
+def _written(file: Path) -> ArraySequence:
+    """They, read again."""
+    told = np.load(file)
+    return pq.from_arrays(told["inputs"], told["labels"], num_classes=100, name="cifar100")
 
 
 def large(flags: argparse.Namespace) -> None:
@@ -143,6 +163,8 @@ def read_flags() -> argparse.Namespace:
     parser.add_argument("--device", default="cuda", help="of --large")
     parser.add_argument("--streams", type=int, default=30, help="replays of --large")
     parser.add_argument("--labels", type=int, default=2000, help="of CIFAR-100 that --large probes")
+    parser.add_argument("--probed", type=Path, metavar="FILE", help=f"{FIRST}, where CIFAR-100 is not at hand")
+    parser.add_argument("--write-first", action="store_true", help=f"write {FIRST}, and nothing else")
     parser.add_argument("--threads", type=int, default=4, help="of each of the four that probe")
     parser.add_argument("--length", type=int, default=None, help="of CIFAR-10, to try --large with few")
     parser.add_argument("--width", type=float, default=1.0, help="of the networks, likewise")
@@ -153,6 +175,9 @@ def read_flags() -> argparse.Namespace:
 
 if __name__ == "__main__":
     flags = read_flags()
+    if flags.write_first:
+        write_first(flags.labels)
+        sys.exit()
     if flags.large:
         large(flags)
         sys.exit()

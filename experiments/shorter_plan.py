@@ -2,7 +2,7 @@
 
 Everything here is a function of the results so far. Settings are compared by the codelength of the first 10,000 labels
 of seed 0, and by nothing else; what those that are compared need is the plan of the whole run, so that they share its
-study. The best goes to the end, then with members mixed, then with other seeds.
+study. The best goes to the end, as several members that are mixed, each of which is what it is alone.
 """
 
 import json
@@ -22,8 +22,6 @@ Result = dict[str, Any]
 LENGTH = {"mnist": 60_000, "cifar10": 50_000, "cifar100": 50_000}
 COMPARED_AT = 10_000
 """Labels after which candidates are compared."""
-LONG_SECONDS = 300
-"""A single run that learns for longer is done with two seeds, else with three."""
 FAILED, MOST_FAILURES = "failed", 2
 TWO_STUDIES = "experiments/two_studies.toml"
 TINY_LENGTH, TINY_COMPARED_AT = 48, 24
@@ -127,11 +125,9 @@ def plan(done: Sequence[Result], *, tiny: bool = False) -> list[Job]:
 def _jobs(done: Sequence[Result], length: int | None) -> Iterator[Job]:
     for where, cell in CELLS.items():
         yield from _candidates(where, cell)
-        singles = list(_singles(where, cell, done))
-        yield from singles[: 1 + cell.own_studies]
+        if where == COMPARED:
+            yield _single(where, done)
         yield _mixed(where, cell, done)
-    for where, cell in CELLS.items():
-        yield from list(_singles(where, cell, done))[1 + cell.own_studies :]
     yield from _left_out(done, length or LENGTH[COMPARED[1]])
     yield _longer(done)
 
@@ -162,19 +158,12 @@ def chosen(where: tuple[str, str], done: Iterable[Result]) -> tuple[Setting, str
     return next(each for each in settings if each.name == lines[0]["setting"]), ""
 
 
-def _singles(where: tuple[str, str], cell: Cell, done: Sequence[Result]) -> Iterator[Job]:
+def _single(where: tuple[str, str], done: Sequence[Result]) -> Job:
+    """A run by itself, for what is compared with it. Else members of mixtures, which are what they are alone, tell what
+    single runs need."""
     given, data = where
     setting, waits = chosen(where, done)
-    jobs = [
-        Job(
-            row="single", given=given, data=data, setting=setting, seed=seed, waits_for=waits,
-            study_seed=seed % cell.members if cell.own_studies else 0,
-        )
-        for seed in range(3)
-    ]  # fmt: skip
-    first = _result_of(jobs[0], done)
-    seconds = expected(replace(jobs[0], length=LENGTH[data]))[1] if first is None else first["seconds"]
-    yield from jobs[: 2 if seconds > LONG_SECONDS else 3]
+    return Job(row="single", given=given, data=data, setting=setting, waits_for=waits)
 
 
 def _mixed(where: tuple[str, str], cell: Cell, done: Sequence[Result]) -> Job:
@@ -198,7 +187,7 @@ def _left_out(done: Sequence[Result], length: int) -> Iterator[Job]:
     setting, waits = chosen(COMPARED, done)
     either = setting.changed(study_steps=0, beside=0)
     pilot = Job(row="pilot", given=given, data=data, setting=either, stop=COMPARED_AT, waits_for=waits)
-    whole = Job(row="single", given=given, data=data, setting=setting)
+    whole = _single(COMPARED, done)
     base, measured = _result_of(whole, done), _result_of(pilot, done)
     if base is None or measured is None:
         waits = waits or "the whole run and the pilot"

@@ -39,14 +39,16 @@ def row_of(where: tuple[str, str], cell: Cell, done: Sequence[Result]) -> dict[s
     mine = [] if waits else [line for line in done if line_is(line, given, data, setting.name)]
     singles = [line for line in mine if line["row"] == "single" and line["status"] == "finished"]
     mixed = next((line for line in mine if line["row"] == MIXED and line["status"] == "finished"), None)
-    reached = {"single": mean([line["nats"] for line in singles]), MIXED: mixed["nats"] if mixed else None}
+    alone = list(mixed["members_nats"].values()) if mixed else [line["nats"] for line in singles]
+    reached = {"single": mean(alone), MIXED: mixed["nats"] if mixed else None}
     timed = [line for line in (*singles[:1], mixed) if line is not None]
     minutes = [f"{(line['study_seconds'] + line['seconds']) / 60:.0f}" for line in timed]
     return {
         "given": GIVEN[given], "data": data, "before": cell.before,
-        "single": with_error([line["nats"] for line in singles]),
-        "held-out error": share(mean([line["heldout"]["error_rate"] for line in singles if line["heldout"]])),
-        MIXED: told_of_mixed(mixed), "gate": gates(cell, reached), "goal": f"{cell.goal:,.0f}",
+        "single": with_error(alone),
+        MIXED: "–" if mixed is None else f"{mixed['nats']:,.0f}",
+        "held-out error": share(mixed and mixed["heldout"] and mixed["heldout"]["error_rate"]),
+        "gate": gates(cell, reached), "goal": f"{cell.goal:,.0f}",
         "tried": str(len(compared(where, done)) or "–"), "minutes": ", ".join(minutes) or "–",
         "setting": "–" if waits else setting.name,
     }  # fmt: skip
@@ -65,14 +67,6 @@ def gates(cell: Cell, reached: Mapping[str, float | None]) -> str:
         is_met = nats is not None and (nats <= most or (name == MIXED and (reached["single"] or math.inf) <= most))
         words.append(f"{name} ≤ {most:,.0f}: {'open' if nats is None and not is_met else 'yes' if is_met else 'no'}")
     return "; ".join(words)
-
-
-def told_of_mixed(line: Result | None) -> str:
-    """The mixture, and each of its members alone."""
-    if line is None:
-        return "–"
-    alone = mean(line["members_nats"].values())
-    return f"{line['nats']:,.0f} ({line['members']} members, {alone:,.0f} alone)"
 
 
 def rows_left_out(done: Sequence[Result]) -> list[dict[str, str]]:
