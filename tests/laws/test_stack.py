@@ -441,10 +441,11 @@ def test_a_stack_that_cannot_be_compiled_goes_on_without(monkeypatch: pytest.Mon
     assert_close(other, plain[0], 0.0)
 
 
-def test_bfloat16_is_close_and_named(mnist: ArraySequence) -> None:
+@pytest.mark.parametrize("model", ["lenet", small_smallconv], ids=["lenet", "normalised"])
+def test_bfloat16_is_close_and_named(mnist: ArraySequence, model: Any) -> None:
     data = mnist.take(128).without_heldout()
     full, half = (
-        run_stack("lenet", data, METHODS[0], [pq.Recipe()], seeds=[0], execution=pq.Execution(precision=precision))[0]
+        run_stack(model, data, METHODS[0], [pq.Recipe()], seeds=[0], execution=pq.Execution(precision=precision))[0]
         for precision in ("fp32", "bf16")
     )
     assert full.codelength is not None

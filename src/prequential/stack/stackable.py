@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,18 @@ def bound(structure: nn.Module, tensors: dict[str, Tensor]) -> Callable[[Tensor]
     return lambda inputs: functional_call(structure, tensors, (inputs.flatten().view(inputs.shape),))
 
 
+def _widened(kind: type[_BatchNorm]) -> type[_BatchNorm]:
+    """A normalisation that takes inputs in fewer bits than what it keeps: for one model torch mixes the two, under vmap
+    it refuses."""
+
+    def forward(layer: Any, inputs: Tensor) -> Tensor:
+        kept = layer.weight if layer.running_mean is None else layer.running_mean
+        outputs: Tensor = kind.forward(layer, inputs if kept is None else inputs.to(kept.dtype))
+        return outputs.to(inputs.dtype)
+
+    return type(kind.__name__, (kind,), {"forward": forward})
+
+
 class Structure:
     """What all members share: the layers in train and in eval mode, and how batch statistics move.
 
@@ -36,6 +49,8 @@ class Structure:
         self.momenta: dict[str, Tensor] = {}
         self.counted: list[str] = []
         for name, layer in self.training.named_modules():
+            if isinstance(layer, _BatchNorm):
+                layer.__class__ = _widened(type(layer))
             if isinstance(layer, _BatchNorm) and layer.momentum is not None and layer.running_mean is not None:
                 self._share_momentum(name, layer, [model.get_submodule(name) for model in models])
         self.dropouts = hash_dropout(self.training)
