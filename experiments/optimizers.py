@@ -1,8 +1,9 @@
 """Optimizers on the first 4,096 labels: `python experiments/optimizers.py mnist adamw:0.003 muon:0.006 --seeds 0 1 2`
 
 Each is named with its learning rate, and with a further number its ε; `adamw:0.003x14` has that many streams. MNIST is
-under LeNet with the settings of `preq run mnist lenet`, CIFAR under VGG++ of an eighth of its width with settings near
-those of the preset `best`. Files of CIFAR are looked for in PREQ_DATA. One thread; seconds are CPU time.
+under LeNet with the settings of `preq run mnist lenet`, CIFAR under VGG++ (or another `--model`) of an eighth of its
+width with settings near those of the preset `best`. Files of CIFAR are looked for in PREQ_DATA. One thread; seconds
+are CPU time.
 """
 
 import argparse
@@ -37,9 +38,12 @@ def main() -> None:
     parser.add_argument("data", choices=("mnist", "cifar10", "cifar100"))
     parser.add_argument("jobs", nargs="+", metavar="OPTIMIZER:RATE[:EPS][xSTREAMS]")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--model", help="in the place of lenet or vggpp")
+    parser.add_argument("--length", type=int, default=LENGTHS[-1])
     flags = parser.parse_args()
-    data = pq.load_data(flags.data).shuffled(seed=0).take(LENGTHS[-1]).without_heldout()
+    data = pq.load_data(flags.data).shuffled(seed=0).take(flags.length).without_heldout()
     model, width = ("lenet", 1.0) if flags.data == "mnist" else ("vggpp", 0.125)
+    model = flags.model or model
     for job in flags.jobs:
         (method, recipe), found = settings_of(job, flags.data), []
         for seed in flags.seeds:
@@ -47,11 +51,11 @@ def main() -> None:
             record = pq.run(model, data, method, recipe, seed=seed, width=width, threads=1)
             nats, seconds = record.nats.cumsum(), time.process_time() - begin
             found.append(float(nats[-1]))
-            at = "".join(f"{nats[length - 1]:8,.0f}" for length in LENGTHS)
-            print(f"{flags.data:9}{job:20} seed {seed}{at}{seconds:6.0f} s", flush=True)
+            at = "".join(f"{nats[length - 1]:8,.0f}" for length in LENGTHS if length <= flags.length)
+            print(f"{flags.data:9}{model:12}{job:20} seed {seed}{at}{seconds:6.0f} s", flush=True)
         if len(found) > 1:
             error = statistics.stdev(found) / len(found) ** 0.5
-            print(f"{flags.data:9}{job:20} mean {statistics.mean(found):,.0f} ± {error:,.0f}", flush=True)
+            print(f"{flags.data:9}{model:12}{job:20} mean {statistics.mean(found):,.0f} ± {error:,.0f}", flush=True)
 
 
 if __name__ == "__main__":

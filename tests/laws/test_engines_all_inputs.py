@@ -94,7 +94,7 @@ def assert_alike(one: FromAllInputs, other: FromAllInputs, tolerance: float = 1e
     assert ours.keys() == theirs.keys()
     for name in ours:
         for mine, its in zip(ours[name], theirs[name], strict=True):
-            torch.testing.assert_close(mine, its, rtol=tolerance, atol=tolerance, msg=lambda told, name=name: f"{name}: {told}")
+            torch.testing.assert_close(mine, its, rtol=tolerance, atol=tolerance, msg=partial("{}: {}".format, name))
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
