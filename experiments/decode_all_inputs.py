@@ -26,8 +26,12 @@ SIZES = {  # labels, steps of the study, passes over the past, width
 }
 
 
+def whole(name: str) -> Any:
+    return pq.load_data(name).without_heldout()
+
+
 def given_all_inputs(name: str, num_labels: int) -> Any:
-    return pq.load_data(name).without_heldout().with_num_labels(num_labels)
+    return whole(name).with_num_labels(num_labels)
 
 
 def model_of(name: str, method: pq.AllInputs, members: int) -> Any:
@@ -51,7 +55,7 @@ def encoded(device: str, members: int) -> tuple[bytes, float]:
 def decoded(content: bytes, device: str) -> np.ndarray:
     """Labels, from a bitstream and inputs alone."""
     name, _, num_labels, *_ = SIZES[device]
-    data = given_all_inputs(name, num_labels)
+    data = whole(name)
     images = data.stored_inputs[data.order]
     blind = pq.from_arrays(images, np.zeros(len(images), np.int64), num_classes=data.num_classes)
     return pq.decode(content, blind.with_num_labels(num_labels), device=device)

@@ -78,7 +78,7 @@ def test_every_figure_of_an_entry() -> None:
         "it was behind after the first 10 % of the data.",
         "Seed by seed the difference is 2.5 ± 2.5 nats over 2 shared seeds: p = 0.500 (paired t-test); "
         "these seeds alone do not show that the settings differ.",
-        "Infinite, since a label got probability 0: lost.",
+        "Infinite, since a label got probability 0 or a prediction was no number: lost.",
         "None beats a code without any model: the code of the previous label with "
         f"{comparison.simple['previous']:.1f} nats.",
         "Choosing the best of 4 settings afterwards costs ln 4 = 1.39 nats more.",
@@ -101,14 +101,17 @@ def test_other_things_that_sentences_say() -> None:
     lost = [made_record([math.inf], name=name, length=9, recipe={"r": name}) for name in "abcde"]
     both = pq.compare(lost)
     assert both.sentences()[0] == "No code is finite."
-    assert "Infinite, since a label got probability 0: a, b, c and 2 more." in both.sentences()
+    assert (
+        "Infinite, since a label got probability 0 or a prediction was no number: a, b, c and 2 more."
+        in both.sentences()
+    )
     assert len(both.sentences()) == 3  # nothing of tests, nor of choosing a best one
     for entry in both.entries:
         assert np.isnan([entry.difference, entry.log_odds, entry.log_posterior]).all()
     assert both.heads() == ["run", "nats", "bits per label", "FLOPs", "seconds"]
     half = pq.compare([one, made(0.5, name="o-0", rate=0.2), replace(lost[0], length=40, recipe={"learning_rate": 0.2},
                        seeds={**one.seeds, "seed": 1})]).sentences()  # fmt: skip
-    assert "Infinite, since a label got probability 0: net (1 of 2 seeds)." in half
+    assert "Infinite, since a label got probability 0 or a prediction was no number: net (1 of 2 seeds)." in half
     assert pq.compare([one, made_record([math.inf], name="z", length=40, recipe={})]).sentences()[0] == (
         "one is the only one with a finite code."
     )

@@ -135,7 +135,8 @@ def test_a_study_is_expected_once_and_speeds_are_learned_from_results() -> None:
     assert minutes[0] > 12 > 3 > max(minutes[1:])
 
 
-def test_nothing_is_begun_that_cannot_get_on(tmp_path: Path) -> None:
+def test_nothing_is_begun_that_cannot_get_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SHORTER, "KNOWN", tmp_path / "nothing.jsonl")  # results say how fast runs are
     flags = {"out": tmp_path, "tiny": False, "session": None, "at_once": 1, "device": "cpu", "compile": "auto"}
     short, long = PLAN.plan([])[0], rows([], "candidate")[0]
 

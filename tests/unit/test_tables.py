@@ -15,7 +15,7 @@ import prequential as pq
 from prequential.data.arrays import from_arrays
 from prequential.data.sources import load
 from prequential.data.sources.numbering import numbered
-from prequential.errors import PreqError
+from prequential.errors import PreqError, PreqWarning
 from prequential.testing import check_data
 
 TABLE = "a,b,label\n1,10,3\n2,20,5\n3,30,3\n4,40,5\n5,50,9\n"
@@ -199,6 +199,24 @@ def test_a_hugging_face_table(tmp_path: Path) -> None:
         load(spec, label="kind")
     with pytest.raises(PreqError, match="size has no meaning for hub, which is a table"):
         load(hub(tmp_path / "third", lambda d: d.Dataset.from_dict(columns)), size=8)
+
+
+def test_the_index_of_a_frame_is_no_input_of_a_hugging_face_table(tmp_path: Path) -> None:
+    columns = {"a": [1.0, 2.0, 3.0, 4.0], "label": [5, 7, 5, 7], "__index_level_0__": [9, 3, 4, 1]}
+
+    def made(datasets: Any) -> Any:
+        whole = datasets.Dataset.from_dict(columns)
+        return datasets.DatasetDict({"train": whole, "test": whole.select(range(2))})
+
+    with pytest.warns(PreqWarning, match="column '__index_level_0__' of hub numbers the rows of a data frame"):
+        data = load(hub(tmp_path / "one", made), order="given")
+    assert data.input_shape == (1,)
+    assert data.heldout is not None
+    assert data.heldout.input_shape == (1,)
+    alone = {name: values for name, values in columns.items() if name != "a"}
+    assert load(hub(tmp_path / "two", lambda d: d.Dataset.from_dict(alone))).input_shape == (1,)
+    words = alone | {"__index_level_0__": [0.5, 0.25, 1.0, 2.0], "a": columns["a"]}
+    assert load(hub(tmp_path / "three", lambda d: d.Dataset.from_dict(words))).input_shape == (2,)
 
 
 def test_hugging_face_images_with_held_out_ones(tmp_path: Path) -> None:

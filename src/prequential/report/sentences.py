@@ -26,7 +26,8 @@ def sentences_of(comparison: "Comparison") -> list[str]:
         said.append("No code is finite.")
     lost = [_lost(entry) for entry in entries if math.isinf(entry.nats)]
     if lost:
-        said.append(f"Infinite, since a label got probability 0: {listed(lost)}.")
+        why = "a label got probability 0 or a prediction was no number"
+        said.append(f"Infinite, since {why}: {listed(lost)}.")
     said.append(_of_simple_codes(comparison))
     chosen_from = comparison.candidates
     if chosen_from.number > 1 and is_finite:

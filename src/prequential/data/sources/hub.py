@@ -1,5 +1,6 @@
 """Hugging Face data sets, by name or saved to disk: tables, vectors and images. Needs the extra `hf`."""
 
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -15,11 +16,11 @@ from prequential.data.images import ImageFiles
 from prequential.data.sequence import LoadedSequence
 from prequential.data.sources.numbering import numbered
 from prequential.data.sources.request import NotHere, Request
-from prequential.data.sources.vectors import class_numbers, column_of, inputs_of, is_table, vectors
+from prequential.data.sources.vectors import class_numbers, column_of, index_of, inputs_of, is_table, vectors
 from prequential.data.tables.roles import label_column
 from prequential.data.views import Broken, content_of
 from prequential.data.workers import Decoded
-from prequential.errors import PreqError
+from prequential.errors import PreqError, PreqWarning
 
 HELDOUT_SPLITS = ("test", "validation", "valid")
 
@@ -33,6 +34,10 @@ def hub(request: Request) -> LoadedSequence:
             what = "holds images" if images else "is a table"
             raise PreqError(f"{option} has no meaning for {name}, which {what}")
     if not images:
+        if index := index_of(train, label):
+            numbers = f"column '{index[0]}' of {name} numbers the rows of a data frame and is no input"
+            warnings.warn(f"{numbers}; rename it if it should be one", PreqWarning, stacklevel=2)
+            train = train.remove_columns(index)
         is_alike = heldout is not None and set(train.column_names) <= set(heldout.column_names)
         return vectors(request, name, label, train, heldout.select_columns(train.column_names) if is_alike else None)
     if len(images) > 1:
@@ -49,7 +54,9 @@ def holds_table(name: str, directory: Path | None, label: str | None, standardis
     try:
         train, _, called = _open(Request(name=name, argument=name.partition(":")[2], directory=directory))
         images, label = _roles(train, called, label)
-        return not images and len(train) > 0 and is_table(inputs_of(train.select([0]), label, called), standardise)
+        few = train.select(range(min(len(train), 1)))
+        few = few if images else few.remove_columns(index_of(few, label))
+        return not images and len(few) > 0 and is_table(inputs_of(few, label, called), standardise)
     except PreqError:
         return False  # reading it will say why
 

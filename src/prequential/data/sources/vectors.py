@@ -11,6 +11,7 @@ from prequential.data.sequence import ArraySequence
 from prequential.data.sources.archives import as_images
 from prequential.data.sources.request import Request
 from prequential.data.sources.tables import Rows, table, with_numbers
+from prequential.data.tables.roles import OF_INDEX
 from prequential.errors import PreqError
 
 Names = tuple[str, ...] | None
@@ -55,6 +56,13 @@ def _as_they_are(request: Request, name: str, train: Rows, heldout: Rows | None)
     (inputs, labels), *held = [(as_images(inputs), labels) for inputs, labels in with_numbers(train, heldout)]
     more = {"heldout": held[0] if held else None, "scale": request.options.scale}
     return request.sequence(inputs, labels, name=name, **more)
+
+
+def index_of(rows: Any, label: str) -> list[str]:
+    """Columns that number the rows of a data frame, which data sets made from one have; unless nothing else is left."""
+    named = [column for column in rows.column_names if OF_INDEX.fullmatch(column) and column != label]
+    found = [column for column in named if column_of(rows, column).dtype.kind in "iu"]
+    return found if len(found) < len(rows.column_names) - 1 else []
 
 
 def inputs_of(rows: Any, label: str, name: str) -> NDArray[Any]:
