@@ -112,11 +112,14 @@ def mixer_words(model: Mapping[str, Any]) -> str:
     Example:
         >>> mixer_words({"mixer": {"name": "switching", "rate": "grid", "prior": None}})
         'switching (rate grid)'
+        >>> mixer_words({"mixer": {"name": "logistic", "by_previous_label": True}})
+        'logistic (by previous label)'
     """
     told = dict(model.get("mixer") or {})
     name = str(told.pop("name", NOTHING))
     usual = settings_of(MIXERS[name]()) if name in MIXERS else {}
-    own = [f"{key.replace('_', ' ')} {setting_text(value)}" for key, value in told.items() if usual.get(key) != value]
+    changed = {key.replace("_", " "): value for key, value in told.items() if usual.get(key) != value}
+    own = [key if value is True else f"{key} {setting_text(value)}" for key, value in changed.items()]
     return f"{name} ({', '.join(own)})" if own else name
 
 
