@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 import prequential as pq
 from prequential.errors import PreqError
+from prequential.events import Predict
 from prequential.learn.learner import Learner
 from prequential.methods import Method
 from prequential.models.mlp import mlp
@@ -43,7 +44,11 @@ def tiny(input_shape: tuple[int, ...], num_classes: int, dropout: float = 0.3) -
 def test_the_record_of_a_prefix_does_not_depend_on_what_follows(method: Method) -> None:
     whole = pq.run(tiny, blobs(72), method, seed=1)
     part = pq.run(tiny, blobs(72).take(40), method, seed=1)
-    assert np.array_equal(part.nats, whole.nats[:40])
+    spans = [(e.start, e.stop) for e in Plan(method, 72, 0).events() if isinstance(e, Predict)]
+    same = max(stop for _, stop in spans if stop <= 40)
+    assert np.array_equal(part.nats[:same], whole.nats[:same])
+    # a chunk that the end cuts off is a product of fewer rows, which some processors add up in another order
+    np.testing.assert_allclose(part.nats[same:], whole.nats[same:40], rtol=1e-5)
 
 
 @settings(max_examples=60)

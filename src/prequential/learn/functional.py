@@ -76,7 +76,8 @@ def average(averaged: list[Tensor], raw: list[Tensor], step_size: Tensor) -> Non
 def orthogonalised(matrix: Tensor) -> Tensor:
     """About UVᵀ of a matrix USVᵀ: X ← aX + (bXXᵀ + c(XXᵀ)²)X, five times, from X = matrix / ‖matrix‖.
 
-    Singular values of at least 0.0015 ‖matrix‖ come out between 0.68 and 1.21.
+    Singular values of at least 0.0015 ‖matrix‖ come out between 0.68 and 1.21. Several matrices of one shape may lie
+    along a first axis.
 
     Example:
         >>> orthogonalised(torch.tensor([[0.0, 2.0], [3.0, 0.0], [0.0, 0.0]])).round(decimals=2)
@@ -85,10 +86,11 @@ def orthogonalised(matrix: Tensor) -> Tensor:
                 [0.0000, 0.0000]])
     """
     a, b, c = NEWTON_SCHULZ
-    is_tall = matrix.shape[0] > matrix.shape[1]
+    is_tall = matrix.shape[-2] > matrix.shape[-1]
     wide = matrix.mT if is_tall else matrix
-    wide = wide / wide.norm().clamp(min=1e-7)
+    wide = wide / wide.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
+    added = torch.addmm if wide.dim() == 2 else torch.baddbmm
     for _ in range(NEWTON_SCHULZ_STEPS):
         products = wide @ wide.mT
-        wide = torch.addmm(wide, torch.addmm(products, products, products, beta=b, alpha=c), wide, beta=a)
+        wide = added(wide, added(products, products, products, beta=b, alpha=c), wide, beta=a)
     return wide.mT if is_tall else wide

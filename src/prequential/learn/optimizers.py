@@ -162,14 +162,15 @@ class Orthogonal(Optimizer):
         self._shrink(rate)
         torch._foreach_lerp_(momentum, gradients, 1 - self._momentum)
         ahead = torch._foreach_lerp(gradients, momentum, self._momentum)
-        self._add_scaled([self._move(each) for each in ahead], -rate)
+        self._add_scaled([orthogonal_move(each.flatten(1)).view(each.shape) for each in ahead], -rate)
 
-    def _move(self, ahead: Tensor) -> Tensor:
-        matrix = ahead.flatten(1)
-        # as at the source: nothing is lost by it, and products of matrices are most of the work
-        on_gpu = matrix.is_cuda and matrix.dtype == torch.float32
-        orthogonal = orthogonalised(matrix.bfloat16() if on_gpu else matrix).to(matrix.dtype)
-        return (AS_LARGE_AS_ADAMW * math.sqrt(max(matrix.shape)) * orthogonal).view(ahead.shape)
+
+def orthogonal_move(ahead: Tensor) -> Tensor:
+    """Where muon moves a matrix, or each of several along a first axis, at a rate of 1."""
+    # as at the source: nothing is lost by it, and products of matrices are most of the work
+    on_gpu = ahead.is_cuda and ahead.dtype == torch.float32
+    orthogonal = orthogonalised(ahead.bfloat16() if on_gpu else ahead).to(ahead.dtype)
+    return AS_LARGE_AS_ADAMW * math.sqrt(max(ahead.shape[-2:])) * orthogonal
 
 
 class Muon(Optimizer):

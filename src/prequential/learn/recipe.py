@@ -7,7 +7,6 @@ from prequential.errors import PreqError
 from prequential.settings import check_settings, setting, with_setting
 
 OPTIMIZERS = ("adamw", "rmsprop", "sgd", "muon")
-STACKED_OPTIMIZERS = ("adamw", "rmsprop", "sgd")
 BATCH_STATISTICS = ("averaged", "averaged-twice", "raw")
 
 
@@ -75,12 +74,3 @@ VECTORS = with_setting(Recipe, stack="vector")
 """Settings that are numbers along a stack, one for each member."""
 SHARED = with_setting(Recipe, stack="shared")
 """Settings that decide what is computed, and not only with which numbers: the members of a stack share them."""
-
-
-def require_stacked_optimizer(recipe: Recipe) -> None:
-    """Refuse an optimizer that stacks do not have."""
-    if recipe.optimizer not in STACKED_OPTIMIZERS:
-        raise PreqError(
-            f"a stack moves the weights of all members as one vector, and {recipe.optimizer} each matrix by itself; "
-            f"take {', '.join(STACKED_OPTIMIZERS[:-1])} or {STACKED_OPTIMIZERS[-1]}, or run its trials one by one"
-        )

@@ -66,7 +66,8 @@ class StackedModels(BaseLearner):
         self.leaves = {name: view.detach().requires_grad_() for name, view in self.raw.weights.items()}
         self.beta = torch.full((len(fresh),), functional.INITIAL_BETA, dtype=torch.float64, device=self.device)
         self._ema_step_sizes = torch.zeros_like(self.beta)
-        self.optimizer = make_stacked_optimizer(self.settings, self.raw.flat)
+        matrices = self.raw.hidden_matrices
+        self.optimizer = make_stacked_optimizer(self.settings, self.raw.flat, matrices=matrices)
         self.beta_optimizer = make_stacked_optimizer(self.settings, self.beta, calibration_rate_factor, decay=False)
         self._counters = [self.raw.others[name] for name in self.structure.counted if name in self.raw.others]
         inputs = self.inputs.clean(np.zeros(PROBED, np.int64))

@@ -1,16 +1,23 @@
-"""AdamW, RMSProp and SGD with momentum for many models at once, each with its own settings.
+"""AdamW, RMSProp, SGD with momentum and Muon for many models at once, each with its own settings.
 
 The parameters of all models are one tensor whose first axis counts the models, and a setting is a vector along it. The
 arithmetic is that of `prequential.learn.optimizers`. Nothing is ever summed over models.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from prequential.learn.functional import per_member
+from prequential.learn.optimizers import orthogonal_move
 from prequential.stack.recipe import Vectors
+
+Matrices: TypeAlias = Callable[[Tensor], Sequence[Tensor]]
+"""Finds the matrices of hidden layers, (models, …) each, in a tensor like the parameters."""
 
 
 class StackedOptimizer(ABC):
@@ -59,12 +66,35 @@ class AdamW(StackedOptimizer):
         self._size.div_(1 - self._settings.momentum**num_steps)
 
     def step(self, gradient: Tensor) -> None:
-        mean, square, _ = self.state.values()
         self._parameters.mul_(self._per_member(self._kept))
+        self._parameters.sub_(self._move(gradient))
+
+    def _move(self, gradient: Tensor) -> Tensor:
+        mean, square, _ = self.state.values()
         mean.lerp_(gradient, 1 - self._momentum)
         square.mul_(0.999).addcmul_(gradient, gradient, value=1 - 0.999)
         scale = square.sqrt().mul_(self._per_member(self._unbiased)).add_(self._eps)
-        self._parameters.sub_((mean / scale).mul_(self._per_member(self._size)))
+        return (mean / scale).mul_(self._per_member(self._size))
+
+
+class Muon(AdamW):
+    """Orthogonal moves for the matrices of hidden layers, whose momentum is AdamW's mean; AdamW for the rest."""
+
+    def __init__(self, *arguments: Any, matrices: Matrices) -> None:
+        super().__init__(*arguments)
+        self._matrices, self._own_rate = matrices, torch.ones_like(self._rate)
+
+    def begin(self, rate: Tensor | None = None) -> None:
+        super().begin(rate)
+        self._own_rate.copy_(self._rate if rate is None else rate)
+
+    def _move(self, gradient: Tensor) -> Tensor:
+        move = super()._move(gradient)
+        ahead = gradient.lerp(self.state["mean"], self._momentum)
+        for place, matrices in zip(self._matrices(move), self._matrices(ahead), strict=True):
+            found = orthogonal_move(matrices.flatten(2)).view(place.shape)
+            place.copy_(found * per_member(self._own_rate, place))
+        return move
 
 
 class RMSProp(StackedOptimizer):
@@ -92,13 +122,25 @@ class SGD(StackedOptimizer):
         self._parameters.sub_(momentum * self._per_member(self._size))
 
 
-KINDS: dict[str, type[StackedOptimizer]] = {"adamw": AdamW, "rmsprop": RMSProp, "sgd": SGD}
+KINDS: dict[str, type[StackedOptimizer]] = {"adamw": AdamW, "rmsprop": RMSProp, "sgd": SGD, "muon": Muon}
 
 
 def make_stacked_optimizer(
-    settings: Vectors, parameters: Tensor, rate_factor: float = 1.0, *, decay: bool = True
+    settings: Vectors,
+    parameters: Tensor,
+    rate_factor: float = 1.0,
+    *,
+    decay: bool = True,
+    matrices: Matrices = lambda parameters: (),
 ) -> StackedOptimizer:
     """The optimizer of these settings for parameters (models, …), which are written in place.
+
+    Args:
+        settings: of all models.
+        parameters: what it moves.
+        rate_factor: of the learning rate.
+        decay: whether weights decay.
+        matrices: what muon makes orthogonal moves of.
 
     Example:
         >>> from prequential.learn.recipe import Recipe
@@ -110,4 +152,6 @@ def make_stacked_optimizer(
         >>> parameters[:, 0]
         tensor([0.9000, 0.5000], dtype=torch.float64)
     """
-    return KINDS[settings.common.optimizer](parameters, settings, settings.learning_rate * rate_factor, decay)
+    name = settings.common.optimizer
+    kind: Callable[..., StackedOptimizer] = partial(Muon, matrices=matrices) if name == "muon" else KINDS[name]
+    return kind(parameters, settings, settings.learning_rate * rate_factor, decay)

@@ -9,7 +9,7 @@ from prequential.data.optional import capabilities
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.learn import functional
-from prequential.learn.recipe import SHARED, VECTORS, Recipe, require_stacked_optimizer
+from prequential.learn.recipe import SHARED, VECTORS, Recipe
 
 
 class Vectors:
@@ -51,7 +51,6 @@ def require_alike(recipes: Sequence[Recipe]) -> None:
         ...
         prequential.errors.PreqError: the members of a stack must share optimizer, got adamw and sgd; stack them apart
     """
-    require_stacked_optimizer(recipes[0])
     for name in SHARED:
         found = list(dict.fromkeys(_shown(getattr(recipe, name)) for recipe in recipes))
         if len(found) > 1:

@@ -31,10 +31,8 @@ class StackedState:
         sizes = [weight.numel() + gap for weight, gap in zip(trained.values(), self._gaps, strict=True)]
         first = next(iter(trained.values()))
         self.flat, self._zeros = (first.new_zeros(len(models), size) for size in (sum(sizes), ALIGNED))
-        self.weights = {
-            name: place[:, : weight.numel()].view(len(models), *weight.shape)
-            for (name, weight), place in zip(trained.items(), self.flat.split_with_sizes(sizes, dim=1), strict=True)
-        }
+        self._sizes, self._shapes = sizes, {name: weight.shape for name, weight in trained.items()}
+        self.weights = dict(zip(trained, self.apart(self.flat), strict=True))
         self.others = {
             name: tensor.new_zeros(len(models), *tensor.shape)
             for name, tensor in _tensors(models[0]).items()
@@ -45,6 +43,15 @@ class StackedState:
         self.floats = [tensor for tensor in self.others.values() if tensor.is_floating_point()]
         self.integers = [tensor for tensor in self.others.values() if not tensor.is_floating_point()]
         self.load(models)
+
+    def apart(self, flat: Tensor) -> list[Tensor]:
+        """Views of a tensor like `flat`, in the shapes and the order of the weights."""
+        places = zip(self._shapes.values(), flat.split_with_sizes(self._sizes, dim=1), strict=True)
+        return [place[:, : shape.numel()].view(len(flat), *shape) for shape, place in places]
+
+    def hidden_matrices(self, flat: Tensor) -> list[Tensor]:
+        """Those of the views that are matrices, or filters, but for the last layer's."""
+        return [view for view in self.apart(flat) if view.dim() > 2][:-1]
 
     def joined(self, weights: Sequence[Tensor]) -> Tensor:
         """Tensors like the weights, in their order, as one like `flat`, of which the weights are views."""

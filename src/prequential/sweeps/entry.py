@@ -126,7 +126,7 @@ def sweep(
     make_sampler(sampler, seed, 0)
     require_countable(sampler, chosen, trials)
     if not (Path(out) / SWEEP_FILE).exists():
-        require_draws(chosen, seed, trials, base, stacked=stack is not None)
+        require_draws(chosen, seed, trials, base)
     track = require_trackers(track, out)
     run_settings = {"plan_seed": plan_seed, "device": device, "threads": threads}
     facts = {

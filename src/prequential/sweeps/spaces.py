@@ -10,7 +10,7 @@ from typing import Any
 
 from prequential.catalogue import OF_THE_RECIPE, OF_THE_RUN, own_name
 from prequential.errors import PreqError, unknown_name
-from prequential.learn.recipe import Recipe, require_stacked_optimizer
+from prequential.learn.recipe import Recipe
 from prequential.methods import METHODS, AllInputs, Method
 from prequential.methods.all_inputs import given_all_inputs
 from prequential.presets import find_preset
@@ -133,8 +133,8 @@ def _changed(method: Any, own: Mapping[str, Any]) -> Method:
     return made
 
 
-def require_draws(space: Space, seed: int, num_trials: int, base: Resolved, *, stacked: bool = False) -> None:
-    """Refuse a space of which one of so many trials would draw what method or recipe do not take, or a stack does not.
+def require_draws(space: Space, seed: int, num_trials: int, base: Resolved) -> None:
+    """Refuse a space of which one of so many trials would draw what method or recipe do not take.
 
     Example:
         >>> from prequential.methods import ReplayStreams
@@ -146,8 +146,6 @@ def require_draws(space: Space, seed: int, num_trials: int, base: Resolved, *, s
     """
     for number in range(num_trials):
         try:
-            resolved = resolve(draw_settings(space, seed, number), base)
-            if stacked:
-                require_stacked_optimizer(resolved.recipe)
+            resolve(draw_settings(space, seed, number), base)
         except PreqError as error:
             raise PreqError(f"the space cannot be used: {error}; so trial {number} would draw it") from None
