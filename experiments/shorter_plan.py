@@ -265,7 +265,9 @@ COSTS = {
     "smallconv": Cost(8.8, 4.0, 8.0),
     "vggpp": Cost(17.0),
     "resnet18": Cost(24.0, 23.4, 43.9),
+    "resnet18-ws": Cost(24.0),
     "wrn-28-10": Cost(90.0),
+    "wrn-28-10-ws": Cost(90.0),
 }
 """Measured: smallconv in batches of 32, 280 µs a step; vggpp 1.7 ms in batches of 128; wrn-28-10 11.5 ms; resnet18 with
 three inputs beside each labelled one 42,700 inputs a second, its study 22,800. The others are guesses from these."""

@@ -71,15 +71,22 @@ class Cell:
     """What it was when this was written."""
 
 
+_WIDE = {"batch_size": 128, "passes": 40}
+
+
 def _best_so_far(passes: int) -> tuple[Setting, ...]:
-    wide = {"batch_size": 128, "passes": 40}
     return (
         Setting(name=f"vggpp, {passes} replays", model="vggpp", preset="best"),
-        Setting(name=f"resnet18, {passes} replays", model="resnet18", preset="best"),
-        Setting(name="wrn-28-10, 40 replays, batches of 128", model="wrn-28-10", preset="best", changes=wide),
+        Setting(name=f"resnet18-ws, {passes} replays", model="resnet18-ws", preset="best"),
+        Setting(name="wrn-28-10-ws, 40 replays, batches of 128", model="wrn-28-10-ws", preset="best", changes=_WIDE),
     )
 
 
+_WITHOUT_STANDARDISATION = (
+    Setting(name="resnet18, 80 replays", model="resnet18", preset="best"),
+    Setting(name="wrn-28-10, 40 replays, batches of 128", model="wrn-28-10", preset="best", changes=_WIDE),
+)
+"""Were run on CIFAR-10, and are far behind there."""
 _RESNET = {"model": "resnet18", "preset": "all-inputs", "method": "mi-rb"}
 _DIGITS = {"model": "smallconv", "preset": "best", "method": "mi-rb"}
 _OF_DIGITS = {"beside": 7, "strong_views": ("affine:2", "cutout:8")}
@@ -87,7 +94,8 @@ _STUDIED = {"study_steps": 8_000, "study_batch_size": 256, "study_views": ("affi
 _SURE = {"threshold": 0.8, "label_smoothing": 0.0}
 CELLS: dict[tuple[str, str], Cell] = {
     (SO_FAR, "cifar10"): Cell(
-        settings=_best_so_far(80), members=3, gates={"mixed": 16_600}, goal=13_000, before="18,154 (vggpp, best)"
+        settings=_best_so_far(80) + _WITHOUT_STANDARDISATION, members=3, gates={"mixed": 16_600}, goal=13_000,
+        before="18,154 (vggpp, best)",
     ),
     (SO_FAR, "cifar100"): Cell(
         settings=_best_so_far(60), members=3, gates={"mixed": 79_000}, goal=65_000, before="85,743 (vggpp, best)"
