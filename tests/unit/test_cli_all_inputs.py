@@ -1,9 +1,11 @@
 """Runs that are given all inputs, on the command line: flags and their mistakes, presets, files of experts, plans."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -77,6 +79,21 @@ def test_a_plan_shows_what_is_studied_and_what_stands_beside(capsys: Captured) -
 def test_mistakes_are_told_in_words(arguments: list[str], words: str) -> None:
     with pytest.raises(PreqError, match=words):
         settled(*arguments)
+
+
+def test_views_that_inputs_cannot_have_are_refused_before_anything_is_studied() -> None:
+    images = pq.from_arrays(np.zeros((32, 1, 8, 8), np.float32), np.arange(32) % 2)
+    for name in ("study_views", "weak_views", "strong_views"):
+        for data, spec, words in (
+            (images, "shift:5", "shift:5 is more than half of a 8x8 image"),
+            (blobs(32), "flip", "flip takes images .*, got inputs of shape"),
+        ):
+            own: dict[str, Any] = {name: [spec]}
+            method = pq.AllInputs(method=pq.ReplayStreams(num_streams=1), study_steps=1, study_batch_size=8, **own)
+            with pytest.raises(PreqError, match=words):
+                pq.run("mlp1", data, method, seed=0, width=0.1)
+            unused = replace(method, study_steps=0, beside=0)
+            assert pq.run("mlp1", data, unused, seed=0, width=0.1).status == "finished"
 
 
 def test_a_classifier_that_is_no_network_is_refused_alone_and_is_an_expert_beside_networks() -> None:
