@@ -116,7 +116,10 @@ CELLS: dict[tuple[str, str], Cell] = {
             Setting(name="30 replays, 3 beside", **_RESNET),
             Setting(
                 name="10 replays, 7 beside", **_RESNET,
-                changes={"passes": 10, "beside": 7, "ema_step_size": 3e-3, "weight_decay": 0.05, **_SURE},
+                changes={
+                    "passes": 10, "beside": 7, "ema_step_size": 3e-3, "weight_decay": 0.05,
+                    "augment": ("flip", "shift:3", "cutout:8"), **_SURE,
+                },
             ),
             Setting(name="30 replays, 7 beside", **_RESNET, changes={"beside": 7, **_SURE}),
         ),
@@ -124,9 +127,12 @@ CELLS: dict[tuple[str, str], Cell] = {
     ),
     (ALL, "cifar100"): Cell(
         settings=(
-            Setting(name="10 replays, 7 beside", **_RESNET),
+            Setting(name="10 replays, 5 beside", **_RESNET),
             Setting(name="30 replays, 3 beside", **_RESNET, changes={"passes": 30, "beside": 3}),
-            Setting(name="30 replays, 7 beside", **_RESNET, changes={"passes": 30, "ema_step_size": 1.5e-3}),
+            Setting(
+                name="30 replays, 7 beside", **_RESNET,
+                changes={"passes": 30, "beside": 7, "ema_step_size": 1.5e-3},
+            ),
         ),
         members=3, gates={"single": 58_000, "mixed": 55_000}, goal=45_000,
     ),

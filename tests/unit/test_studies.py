@@ -19,6 +19,7 @@ from prequential.data.arrays import from_arrays
 from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of
 from prequential.learn.all_inputs import FromAllInputs
+from prequential.learn.last_layer import LastLayer
 from prequential.learn.studying import digest_of_tensors
 from prequential.plain import read_bytes, sealed, unsealed
 from prequential.runs import study_files
@@ -449,3 +450,9 @@ def test_progress_tells_studying_from_learning(data: Any) -> None:
         (3, 4, 0),
     ]
     assert heard[-1].studied_steps == 4
+
+
+def test_features_that_a_study_has_made_small_are_standardised() -> None:
+    """Nothing in the loss of a study depends on their scale, so that weight decay takes it down."""
+    features = 0.02 * torch.randn(256, 4, generator=torch.Generator().manual_seed(0))
+    assert LastLayer(4, 2).standardise(features).std(0).min() > 0.97

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from prequential.errors import PreqError
 
-EPS = 1e-3
-"""Added to variances: features that hardly ever differ are not blown up."""
+EPS = 1e-5
+"""Added to variances. Weight decay makes them small in a long study, whose loss does not depend on their scale."""
 
 
 class LastLayer(nn.Module):

@@ -101,6 +101,12 @@ class AllInputs(MethodDefaults):
         return getattr(self.method, "conditioned_on", INPUTS_SO_FAR)
 
     @property
+    def views(self) -> tuple[str, ...]:
+        """The augmentations that its events ask for, besides those of training."""
+        of_study = self.study_views if self.study_steps else ()
+        return (*of_study, *((*self.weak_views, *self.strong_views) if self.beside else ()))
+
+    @property
     def batch_size(self) -> int:
         """That of the method."""
         return getattr(self.method, "batch_size", 32)

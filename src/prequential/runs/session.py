@@ -169,8 +169,9 @@ def _require_fitting(data: DataSequence, method: Method, recipes: Sequence[Recip
             raise PreqError(f"{wanted}, got the class {part.__name__}; make an instance")
         if not all(callable(getattr(part, name, None)) for name in members.split()):
             raise PreqError(f"{wanted}, got {type(part).__name__}")
-    if given_all_inputs(method) is not None:
+    if (given := given_all_inputs(method)) is not None:
         _require_inputs_apart(data)
+        require_fits(given.views, data.input_shape)
     for recipe in recipes:
         if not isinstance(recipe, Recipe):
             raise PreqError(f"the recipe must be a Recipe(...), got {type(recipe).__name__}")
