@@ -219,8 +219,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_names_are_refused_in_words(name: str) -> None:
-    with pytest.raises(PreqError, match=REFUSED[name].replace("(", "[(]")):
+    with pytest.raises(PreqError, match=REFUSED[name].replace("(", "[(]")) as refused:
         pq.run(name, points(), seed=0)
+    assert "PreqError" not in str(refused.value)  # a mistake of the name is told as one, not as the data's
 
 
 @needs_river
