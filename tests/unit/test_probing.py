@@ -55,9 +55,11 @@ def test_a_run_keeps_its_averaged_weights_and_what_it_learned(kept: Path) -> Non
     assert pq.load(kept).status == "finished"
 
 
-@pytest.mark.parametrize("engine", ["eager", "graph"])
-def test_kept_weights_are_those_that_predict(tmp_path: Path, engine: str) -> None:
-    data, method = blobs(48), replace(METHOD, calibrate=False)
+@pytest.mark.parametrize(("engine", "studies"), [("eager", False), ("graph", False), ("eager", True)])
+def test_kept_weights_are_those_that_predict(tmp_path: Path, engine: str, studies: bool) -> None:
+    data, plain = blobs(48), replace(METHOD, calibrate=False)
+    # a study replaces the last layer
+    method = pq.AllInputs(method=plain, study_steps=2, study_batch_size=16) if studies else plain
     same: dict[str, Any] = {"seed": 0, "width": 0.02, "execution": pq.Execution(engine=engine)}
     kept = pq.run("mlp1", data, method, out=tmp_path / "run", keep_weights=True, **same)
     assert np.array_equal(pq.run("mlp1", data, method, **same).nats, kept.nats)  # it changes nothing
@@ -67,7 +69,8 @@ def test_kept_weights_are_those_that_predict(tmp_path: Path, engine: str) -> Non
     net.load_state_dict(load_file(tmp_path / "run" / "weights.safetensors"))
     with torch.no_grad():
         loss = nn.functional.cross_entropy(net(data.heldout.inputs(rows)).double(), data.heldout.labels(rows))
-    assert float(loss) == pytest.approx(kept.heldout["loss"], rel=1e-9)
+    assert float(loss) == pytest.approx(kept.heldout["loss"], rel=1e-6 if studies else 1e-9)
+    assert pq.probe(f"run:{tmp_path / 'run'}", blobs(64, seed=1), readouts=QUICK).best.layer == "2"
     with pytest.raises(PreqError, match="needs a directory"):
         pq.run("mlp1", blobs(48), METHOD, seed=0, width=0.02, keep_weights=True)
 
