@@ -87,6 +87,17 @@ def test_a_finished_run_without_weights_is_told(tmp_path: Path) -> None:
         pq.probe(f"run:{tmp_path / 'run'}", blobs(48))
 
 
+def test_a_run_that_cannot_be_probed_is_told_why(tmp_path: Path) -> None:
+    data, several = blobs(48), pq.Experts.of_seeds("mlp1", 2, width=0.02)
+    pq.run(several, data, METHOD, seed=0, out=tmp_path / "several")
+    pq.run("mlp1", data, METHOD, pq.Recipe(learning_rate=1e30), seed=0, width=0.02, out=tmp_path / "diverged")
+    for name, why in {"several": "weights are kept of one network", "diverged": "diverged diverged, and"}.items():
+        with pytest.raises(PreqError, match=why):
+            pq.probe(f"run:{tmp_path / name}", data)
+    with pytest.raises(PreqError, match=f"is the directory of a run; write run:{tmp_path / 'several'}"):
+        pq.probe(str(tmp_path / "several"), data)
+
+
 def test_a_network_that_saw_the_examples_is_refused_or_marked(kept: Path) -> None:
     seen, unseen = blobs(48), blobs(48, seed=1)
     both = [

@@ -12,7 +12,7 @@ from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
 from prequential.learn.randomness import FOREIGN, seeded
 from prequential.models import build, is_package_model
-from prequential.runs.record import RECORD_FILE
+from prequential.runs.record import RECORD_FILE, Record, load
 from prequential.runs.weights import ABOUT_FILE, WEIGHTS_FILE, Digests, KeptWeights, read_about, read_tensors
 
 RUN, AT, INPUTS = "run:", "@", "inputs"
@@ -60,7 +60,7 @@ def find_network(
     model, at, file = word.partition(AT)
     if not at:
         with seeded(seed, "initialise", -1, None, FOREIGN):
-            module = build(model, data.input_shape, data.num_classes, width=width)
+            module = _named(model, data, width)
         return Network(word, ready(module), UNTRAINED, 0.0)
     path = Path(file)
     tensors, digest = read_tensors(path)
@@ -75,13 +75,22 @@ def find_network(
     return Network(word, module, *_seen(kept, examples))
 
 
+def _named(model: str, data: DataSequence, width: float) -> nn.Module:
+    try:
+        return build(model, data.input_shape, data.num_classes, width=width)
+    except PreqError:
+        if (Path(model) / RECORD_FILE).exists():
+            raise PreqError(f"'{model}' is the directory of a run; write {RUN}{model}") from None
+        raise
+
+
 def _of_run(word: str, data: DataSequence, examples: Callable[[], Digests]) -> Network:
     directory = Path(word.removeprefix(RUN))
     file = directory / WEIGHTS_FILE
     if not (directory / RECORD_FILE).exists():
         raise PreqError(f"{directory} holds no run: there is no {RECORD_FILE}")
     if not (directory / ABOUT_FILE).exists():
-        raise PreqError(f"the run in {directory} kept no weights; run it again with --keep-weights")
+        raise PreqError(f"the run in {directory} {_why_none(load(directory))}")
     tensors, digest = read_tensors(file)
     kept = read_about(directory, digest)
     if kept is None:
@@ -98,6 +107,17 @@ def _of_run(word: str, data: DataSequence, examples: Callable[[], Digests]) -> N
         )
     module = _filled(kept.model, tensors, data, kept.output_size, kept.width, str(file))
     return Network(word, module, *_seen(kept, examples))
+
+
+def _why_none(record: Record) -> str:
+    """Why a run has kept no weights, and what can be done."""
+    if record.expert_names:
+        number = len(record.expert_names)
+        return f"mixed {number} experts, and weights are kept of one network; run that alone with --keep-weights"
+    if record.status != "finished":
+        todo = "--resume --keep-weights goes on" if record.status == "stopped" else "run it with other settings"
+        return f"{record.status}, and weights are kept at the end; {todo}"
+    return "kept no weights; run it again with --keep-weights"
 
 
 def _seen(kept: KeptWeights | None, examples: Callable[[], Digests]) -> tuple[str, float | None]:
