@@ -98,6 +98,18 @@ def test_a_run_that_cannot_be_probed_is_told_why(tmp_path: Path) -> None:
         pq.probe(str(tmp_path / "several"), data)
 
 
+def test_lazy_layers_find_out_their_sizes(tmp_path: Path) -> None:
+    lazy = "from torch import nn\ndef net(): return nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.Linear(4, 3))\n"
+    (tmp_path / "lazy.py").write_text(lazy)
+    word, run = f"{tmp_path / 'lazy.py'}:net", tmp_path / "run"
+    pq.run(word, blobs(64), METHOD, seed=0, out=run, keep_weights=True)
+    same: dict[str, Any] = {"data": blobs(64, seed=1), "readouts": QUICK}
+    found = [pq.probe(each, **same).best for each in (word, f"{word}@{run / 'weights.safetensors'}")]
+    assert [each.training.partition(",")[0] for each in found] == ["untrained", "trained on 64 of blobs"]
+    module = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.Linear(4, 3))
+    assert pq.probe({"mine": module}, **same).best.codelength == pq.probe({"mine": module}, **same).best.codelength
+
+
 def test_a_network_that_saw_the_examples_is_refused_or_marked(kept: Path) -> None:
     seen, unseen = blobs(48), blobs(48, seed=1)
     both = [
