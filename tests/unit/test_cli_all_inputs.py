@@ -129,6 +129,9 @@ def test_experts_of_a_file_have_studies_of_their_own(tmp_path: Path) -> None:
     assert [each and (each.study_seed, each.study_steps) for each in given] == [(0, 4), (1, 4), None]
     with pytest.raises(PreqError, match=r"expert 2 .lenet.: it has settings of all_inputs.*add --all-inputs"):
         settled("--experts", str(file), models=())
+    file.write_text("[[expert]]\nmodel = 'lenet'\nall_inputs = false\n[[expert]]\nmodel = 'sklearn:tree.Tree'\n")
+    with pytest.raises(PreqError, match=r"no expert is given all inputs: .* leave --all-inputs out"):
+        settled("--experts", str(file), "--all-inputs", models=())
     with pytest.raises(PreqError, match=r"unknown setting of all_inputs 'study_sed'.*study_seed"):
         listed([{"model": "lenet", "all_inputs": {"study_sed": 1}}])
     with pytest.raises(PreqError, match="unknown setting of all_inputs 'num_inputs'"):

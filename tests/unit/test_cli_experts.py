@@ -524,3 +524,10 @@ def test_a_file_that_ends_the_program_is_told(table: str, tmp_path: Path, capsys
     (tmp_path / "script.py").write_text("import sys\nsys.exit(0)\n")
     assert preq(*f"run {table} {tmp_path}/script.py:net mlp1".split()) == 2
     assert "(SystemExit: 0)" in capsys.readouterr().err
+
+
+def test_averages_fix_what_a_space_draws_of_the_ema(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "space.py").write_text("import prequential as pq\nema = {'ema_step_size': pq.LogUniform(1e-3, 1e-1)}\n")
+    space = ["--space", f"{tmp_path / 'space.py'}:ema", "--out", str(tmp_path / "sweep")]
+    assert preq("sweep", "mnist", "mlp1", "--averages", "0.1,0.01", *space) == 2
+    assert "flags fix all that the space draws (ema_step_size); leave one of them out" in capsys.readouterr().err

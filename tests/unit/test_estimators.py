@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -162,6 +163,8 @@ def test_what_prints_flops_copes(tmp_path: Path, capsys: pytest.CaptureFixture[s
         )
     assert cli.main(["compare", str(out)]) == 0
     assert TREES in capsys.readouterr().out
+    assert cli.main(["verify", str(out / "trees")]) == 2
+    assert f"give it again (--model '{TREES}')" in capsys.readouterr().err  # as a shell takes it
     assert cli.main(["verify", str(out / "trees"), "--model", TREES]) == 0
     assert cli.main(["verify", str(out / "trees"), "--model", TREES, "--max-flops", "1e30"]) == 2
     assert "an unknown number of FLOPs" in capsys.readouterr().err
@@ -188,6 +191,8 @@ def test_another_version_is_told_when_going_on(tmp_path: Path, monkeypatch: pyte
     with pytest.warns(PreqWarning, match="bits may differ.*scikit-learn"):
         pq.run(TREES, points(), resume=True, **arguments)
     content = pq.encode(TREES, points(64), seed=0)
+    with pytest.raises(PreqError, match=re.escape(f"give it again (--model '{TREES}')")):
+        pq.decode(content, points(64))
     monkeypatch.setattr(Classifier, "versions", {"scikit-learn": "0.2"})
     with pytest.warns(PreqWarning, match="scikit-learn 0.1 there, 0.2 here"):
         pq.decode(content, points(64), TREES)
@@ -219,8 +224,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_names_are_refused_in_words(name: str) -> None:
-    with pytest.raises(PreqError, match=REFUSED[name].replace("(", "[(]")):
+    with pytest.raises(PreqError, match=REFUSED[name].replace("(", "[(]")) as refused:
         pq.run(name, points(), seed=0)
+    assert "PreqError" not in str(refused.value)  # a mistake of the name is told as one, not as the data's
 
 
 @needs_river

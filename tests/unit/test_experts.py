@@ -144,6 +144,7 @@ def test_experts_that_cannot_share_a_plan_are_refused(experts: pq.Experts, messa
         (lambda: pq.Experts([nn.Linear]).of_seeds("lenet", 0), "number of experts must be a whole number"),
         (lambda: pq.Expert(pq.Experts(["lenet"])), "the model of an expert must be a name or a factory"),  # type: ignore[arg-type]
         (lambda: pq.Expert("sklearn:linear_model.LogisticRegression", averages=(0.1,)), "no weights to average"),
+        (lambda: pq.run(["mlp1", "mlp2"], blobs(32), METHOD, seed=0), "got list; give several as Experts"),  # type: ignore[arg-type]
     ],
 )
 def test_mistakes_in_experts_are_told(make: Any, message: str) -> None:

@@ -55,9 +55,11 @@ def test_a_run_keeps_its_averaged_weights_and_what_it_learned(kept: Path) -> Non
     assert pq.load(kept).status == "finished"
 
 
-@pytest.mark.parametrize("engine", ["eager", "graph"])
-def test_kept_weights_are_those_that_predict(tmp_path: Path, engine: str) -> None:
-    data, method = blobs(48), replace(METHOD, calibrate=False)
+@pytest.mark.parametrize(("engine", "studies"), [("eager", False), ("graph", False), ("eager", True)])
+def test_kept_weights_are_those_that_predict(tmp_path: Path, engine: str, studies: bool) -> None:
+    data, plain = blobs(48), replace(METHOD, calibrate=False)
+    # a study replaces the last layer
+    method = pq.AllInputs(method=plain, study_steps=2, study_batch_size=16) if studies else plain
     same: dict[str, Any] = {"seed": 0, "width": 0.02, "execution": pq.Execution(engine=engine)}
     kept = pq.run("mlp1", data, method, out=tmp_path / "run", keep_weights=True, **same)
     assert np.array_equal(pq.run("mlp1", data, method, **same).nats, kept.nats)  # it changes nothing
@@ -67,7 +69,8 @@ def test_kept_weights_are_those_that_predict(tmp_path: Path, engine: str) -> Non
     net.load_state_dict(load_file(tmp_path / "run" / "weights.safetensors"))
     with torch.no_grad():
         loss = nn.functional.cross_entropy(net(data.heldout.inputs(rows)).double(), data.heldout.labels(rows))
-    assert float(loss) == pytest.approx(kept.heldout["loss"], rel=1e-9)
+    assert float(loss) == pytest.approx(kept.heldout["loss"], rel=1e-6 if studies else 1e-9)
+    assert pq.probe(f"run:{tmp_path / 'run'}", blobs(64, seed=1), readouts=QUICK).best.layer == "2"
     with pytest.raises(PreqError, match="needs a directory"):
         pq.run("mlp1", blobs(48), METHOD, seed=0, width=0.02, keep_weights=True)
 
@@ -82,6 +85,29 @@ def test_a_finished_run_without_weights_is_told(tmp_path: Path) -> None:
         start(keep_weights=True)
     with pytest.raises(PreqError, match="kept no weights; run it again with --keep-weights"):
         pq.probe(f"run:{tmp_path / 'run'}", blobs(48))
+
+
+def test_a_run_that_cannot_be_probed_is_told_why(tmp_path: Path) -> None:
+    data, several = blobs(48), pq.Experts.of_seeds("mlp1", 2, width=0.02)
+    pq.run(several, data, METHOD, seed=0, out=tmp_path / "several")
+    pq.run("mlp1", data, METHOD, pq.Recipe(learning_rate=1e30), seed=0, width=0.02, out=tmp_path / "diverged")
+    for name, why in {"several": "weights are kept of one network", "diverged": "diverged diverged, and"}.items():
+        with pytest.raises(PreqError, match=why):
+            pq.probe(f"run:{tmp_path / name}", data)
+    with pytest.raises(PreqError, match=f"is the directory of a run; write run:{tmp_path / 'several'}"):
+        pq.probe(str(tmp_path / "several"), data)
+
+
+def test_lazy_layers_find_out_their_sizes(tmp_path: Path) -> None:
+    lazy = "from torch import nn\ndef net(): return nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.Linear(4, 3))\n"
+    (tmp_path / "lazy.py").write_text(lazy)
+    word, run = f"{tmp_path / 'lazy.py'}:net", tmp_path / "run"
+    pq.run(word, blobs(64), METHOD, seed=0, out=run, keep_weights=True)
+    same: dict[str, Any] = {"data": blobs(64, seed=1), "readouts": QUICK}
+    found = [pq.probe(each, **same).best for each in (word, f"{word}@{run / 'weights.safetensors'}")]
+    assert [each.training.partition(",")[0] for each in found] == ["untrained", "trained on 64 of blobs"]
+    module = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.Linear(4, 3))
+    assert pq.probe({"mine": module}, **same).best.codelength == pq.probe({"mine": module}, **same).best.codelength
 
 
 def test_a_network_that_saw_the_examples_is_refused_or_marked(kept: Path) -> None:

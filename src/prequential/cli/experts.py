@@ -177,10 +177,12 @@ class ExpertFlags(AllInputsFlags):
         return usual, str(told.method.get("name", usual))
 
     def _require_followed(self, found: Listed) -> None:
-        """Refuse a method, and settings of methods, where each expert has another."""
+        """Refuse a method, settings of methods, and all inputs, where each expert has another or none of it."""
         names = list(dict.fromkeys(self._methods_of(told)[1] for told in found.experts))
         if self.method is not None and self.method not in names:
             raise PreqError(f"no expert follows --method {self.method}: each has its own listed; leave it out")
+        if self.all_inputs and all(told.all_inputs is False or prefix_of(told.model) for told in found.experts):
+            raise PreqError("no expert is given all inputs: each has all_inputs = false; leave --all-inputs out")
         for flag, value in self.given.items():
             if not any(flag in flags_of(name) for name in names):
                 given_settings({flag: value}, find_method(names[0]), setting_flags(*METHODS.values()))

@@ -166,6 +166,7 @@ def _ray_tasks(flags: Sweep) -> Any:
 def _space(flags: Sweep, method: Method) -> Any:
     """The space without what the flags fix."""
     from prequential.catalogue import own_name
+    from prequential.sweeps.sampling import drawn
     from prequential.sweeps.spaces import find_space, require_space
 
     space = find_space(flags.space)
@@ -173,7 +174,10 @@ def _space(flags: Sweep, method: Method) -> Any:
     fixed = {*flags.of_method, *flags.of_recipe, *flags.of_all_inputs}
     fixed |= {"width"} if flags.width is not None else set()
     fixed |= {"ema_step_size"} if flags.averages is not None else set()  # each average has its own
-    return {name: value for name, value in space.items() if (own_name(name, method) or name) not in fixed}
+    left = {name: value for name, value in space.items() if (own_name(name, method) or name) not in fixed}
+    if not drawn(left):
+        raise PreqError(f"flags fix all that the space draws ({', '.join(drawn(space))}); leave one of them out")
+    return left
 
 
 class _Bar(LiveLine):

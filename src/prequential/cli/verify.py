@@ -1,5 +1,6 @@
 """`preq verify`: a run proved by encoding it again and decoding it elsewhere."""
 
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -59,7 +60,8 @@ def main_verify(flags: Verify) -> None:
     given = {name_of(model) for model in flags.model}
     for name in names:
         if not is_package_model(name) and name not in given:
-            raise PreqError(f"the model '{name}' is not one of the package; give it again (--model {name})")
+            again = f"give it again (--model {shlex.quote(name)})"
+            raise PreqError(f"the model '{name}' is not one of the package; {again}")
     seeds, made, data = record.seeds, record.environment, _data(flags, record)
     recipe, width, model = recipe_from_settings(record.recipe), record.model["width"], record.model["name"]
     if "experts" in record.model:

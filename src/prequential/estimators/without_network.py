@@ -78,6 +78,8 @@ class WithoutNetwork(ABC):
         """Inside, whatever the classifier raises becomes one line that says what it could not do."""
         try:
             yield
+        except PreqError:
+            raise
         except Exception as error:  # other people's code may fail in any way
             raise PreqError(f"'{self.factory}' {what} ({in_one_line(error)})") from None
 

@@ -32,7 +32,7 @@ def built_for(
     require_new(model, name)
     if model.train() is not model:
         raise PreqError(f"the model '{name}' does not return itself from train(); end that method with return self")
-    _fill_lazy(model, name, lambda: to_network_input(data.inputs(np.zeros(1, np.int64)), scale))
+    fill_lazy(model, name, lambda: to_network_input(data.inputs(np.zeros(1, np.int64)), scale))
     require_apart(model, name)
     return model
 
@@ -57,7 +57,7 @@ def require_new(model: nn.Module, name: str) -> None:
     _TAKEN.update(layer for _, layer in layers)
 
 
-def _fill_lazy(model: nn.Module, name: str, one_input: Callable[[], Tensor]) -> None:
+def fill_lazy(model: nn.Module, name: str, one_input: Callable[[], Tensor]) -> None:
     """Have lazy layers find out their sizes."""
     if not _lazy_tensors(model):
         return

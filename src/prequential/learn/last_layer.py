@@ -73,6 +73,22 @@ def last_layer_of(model: nn.Module) -> LastLayer:
     return next(each for each in model.modules() if isinstance(each, LastLayer))
 
 
+@torch.no_grad()
+def tensors_without(model: nn.Module) -> dict[str, Tensor]:
+    """The tensors of a network by the names they have without a `LastLayer`: that is linear, so what standardises its
+    features becomes a part of its weights."""
+    found = dict(model.state_dict())
+    for path, each in model.named_modules():
+        if isinstance(each, LastLayer):
+            mean, variance = (each.standardise.get_buffer(f"running_{name}").double() for name in ("mean", "var"))
+            weight = each.linear.weight.double() / (variance + EPS).sqrt()
+            bias = each.linear.bias.double() - weight @ mean
+            found = {name: tensor for name, tensor in found.items() if not name.startswith(f"{path}.")}
+            made = {f"{path}.weight": weight, f"{path}.bias": bias}
+            found |= {name: tensor.to(each.linear.weight.dtype) for name, tensor in made.items()}
+    return found
+
+
 def giving_features(model: nn.Module) -> AbstractContextManager[None]:
     """Inside, the network gives its features, if `with_last_layer` made it."""
     last = next((each for each in model.modules() if isinstance(each, LastLayer)), None)

@@ -176,7 +176,7 @@ def build(factory: str | ModelFactory, input_shape: Shape, output_size: int, *, 
     if isinstance(factory, str):
         factory = find_factory(factory)
     if not callable(factory):
-        raise PreqError(f"a model must be a name or a factory, got {type(factory).__name__}")
+        raise PreqError(f"a model must be a name or a factory, got {type(factory).__name__}{_how_several(factory)}")
     offered: dict[str, Any] = {"input_shape": input_shape, "output_size": output_size, "width": width}
     offered["num_classes"] = output_size  # what factories of classes call it
     try:
@@ -218,3 +218,7 @@ def count_parameters(factory: str | ModelFactory, input_shape: Shape, output_siz
     with torch.device("meta"):
         model = build(factory, input_shape, output_size, width=width)
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+def _how_several(given: object) -> str:
+    return "; give several as Experts([...])" if isinstance(given, list | tuple) else ""

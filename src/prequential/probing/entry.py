@@ -14,12 +14,14 @@ from torch import nn
 
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError, in_one_line, whole_seed
+from prequential.learn.built import fill_lazy
+from prequential.learn.randomness import FOREIGN, seeded
 from prequential.probing.blocks import code_in_blocks
 from prequential.probing.coding import READOUTS, Code, code_online, require_readouts
 from prequential.probing.control import control_labels
 from prequential.probing.features import Representation, representations
 from prequential.probing.layers import LAST
-from prequential.probing.networks import UNKNOWN, Network, find_network, ready
+from prequential.probing.networks import UNKNOWN, Network, find_network, one_input, ready
 from prequential.probing.result import Probed, Probing
 from prequential.runs.weights import example_digests
 from prequential.targets.simple_codes import frequency_code
@@ -134,7 +136,10 @@ def _representations(
         if isinstance(each, str):
             networks[name] = replace(find_network(each, data, examples, width=width, seed=seed), name=name)
         elif isinstance(each, nn.Module):
-            networks[name] = Network(name, ready(_copied(each, name)), UNKNOWN)
+            module = _copied(each, name)
+            with seeded(seed, "initialise", -1, None, FOREIGN):
+                fill_lazy(module, name, partial(one_input, data))
+            networks[name] = Network(name, ready(module), UNKNOWN)
     seen = [f"{each.name} ({each.share_seen:.1%})" for each in networks.values() if each.share_seen]
     if seen and not allow_seen:
         raise PreqError(

@@ -3,16 +3,20 @@
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from prequential.data.sequence import DataSequence
+from prequential.data.scale import scale_of
+from prequential.data.sequence import DataSequence, to_network_input
 from prequential.errors import PreqError
+from prequential.learn.built import fill_lazy
 from prequential.learn.randomness import FOREIGN, seeded
 from prequential.models import build, is_package_model
-from prequential.runs.record import RECORD_FILE
+from prequential.runs.record import RECORD_FILE, Record, load
 from prequential.runs.weights import ABOUT_FILE, WEIGHTS_FILE, Digests, KeptWeights, read_about, read_tensors
 
 RUN, AT, INPUTS = "run:", "@", "inputs"
@@ -60,7 +64,7 @@ def find_network(
     model, at, file = word.partition(AT)
     if not at:
         with seeded(seed, "initialise", -1, None, FOREIGN):
-            module = build(model, data.input_shape, data.num_classes, width=width)
+            module = _named(model, data, width)
         return Network(word, ready(module), UNTRAINED, 0.0)
     path = Path(file)
     tensors, digest = read_tensors(path)
@@ -75,13 +79,22 @@ def find_network(
     return Network(word, module, *_seen(kept, examples))
 
 
+def _named(model: str, data: DataSequence, width: float) -> nn.Module:
+    try:
+        return _built(model, data, data.num_classes, width)
+    except PreqError:
+        if (Path(model) / RECORD_FILE).exists():
+            raise PreqError(f"'{model}' is the directory of a run; write {RUN}{model}") from None
+        raise
+
+
 def _of_run(word: str, data: DataSequence, examples: Callable[[], Digests]) -> Network:
     directory = Path(word.removeprefix(RUN))
     file = directory / WEIGHTS_FILE
     if not (directory / RECORD_FILE).exists():
         raise PreqError(f"{directory} holds no run: there is no {RECORD_FILE}")
     if not (directory / ABOUT_FILE).exists():
-        raise PreqError(f"the run in {directory} kept no weights; run it again with --keep-weights")
+        raise PreqError(f"the run in {directory} {_why_none(load(directory))}")
     tensors, digest = read_tensors(file)
     kept = read_about(directory, digest)
     if kept is None:
@@ -100,6 +113,17 @@ def _of_run(word: str, data: DataSequence, examples: Callable[[], Digests]) -> N
     return Network(word, module, *_seen(kept, examples))
 
 
+def _why_none(record: Record) -> str:
+    """Why a run has kept no weights, and what can be done."""
+    if record.expert_names:
+        number = len(record.expert_names)
+        return f"mixed {number} experts, and weights are kept of one network; run that alone with --keep-weights"
+    if record.status != "finished":
+        todo = "--resume --keep-weights goes on" if record.status == "stopped" else "run it with other settings"
+        return f"{record.status}, and weights are kept at the end; {todo}"
+    return "kept no weights; run it again with --keep-weights"
+
+
 def _seen(kept: KeptWeights | None, examples: Callable[[], Digests]) -> tuple[str, float | None]:
     if kept is None:
         return UNKNOWN, None
@@ -110,7 +134,7 @@ def _seen(kept: KeptWeights | None, examples: Callable[[], Digests]) -> tuple[st
 
 def _output_size(model: str, tensors: Mapping[str, Tensor], data: DataSequence, width: float) -> int:
     """How many numbers the network gave where the tensors are from: what makes them fit, if one number does."""
-    shapes, theirs = _shapes_of_model(model, data.input_shape, data.num_classes, width), _shapes(tensors)
+    shapes, theirs = _shapes_of_model(model, data, data.num_classes, width), _shapes(tensors)
     differing = {
         (theirs[name][:1], shape[:1])
         for name, shape in shapes.items()
@@ -124,7 +148,7 @@ def _filled(
     model: str, tensors: Mapping[str, Tensor], data: DataSequence, output_size: int, width: float, where: str
 ) -> nn.Module:
     """The model with these weights; it must have exactly these tensors, of these shapes."""
-    own, theirs = _shapes_of_model(model, data.input_shape, output_size, width), _shapes(tensors)
+    own, theirs = _shapes_of_model(model, data, output_size, width), _shapes(tensors)
     wrong = [f"missing: {_listed(own.keys() - theirs.keys())}"] if own.keys() - theirs.keys() else []
     wrong += [f"not of the model: {_listed(theirs.keys() - own.keys())}"] if theirs.keys() - own.keys() else []
     misshapen = [
@@ -134,7 +158,7 @@ def _filled(
     if wrong:
         raise PreqError(f"{where} does not fit '{model}': {'; '.join(wrong)}")
     with seeded(0, "initialise", -1, None, FOREIGN):
-        module = build(model, data.input_shape, output_size, width=width)
+        module = _built(model, data, output_size, width)
     other = [
         f"{name} of {tensors[name].dtype} for {tensor.dtype}"
         for name, tensor in module.state_dict().items()
@@ -152,11 +176,22 @@ def _listed(names: object) -> str:
     return f"{', '.join(ordered[:LISTED])}{more}"
 
 
-def _shapes_of_model(model: str, input_shape: Shape, output_size: int, width: float) -> dict[str, Shape]:
+def _built(model: str, data: DataSequence, output_size: int, width: float) -> nn.Module:
+    module = build(model, data.input_shape, output_size, width=width)
+    fill_lazy(module, model, partial(one_input, data))
+    return module
+
+
+def one_input(data: DataSequence) -> Tensor:
+    """As a network is given it, for lazy layers to find out their sizes."""
+    return to_network_input(data.inputs(np.zeros(1, np.int64)), scale_of(data))
+
+
+def _shapes_of_model(model: str, data: DataSequence, output_size: int, width: float) -> dict[str, Shape]:
     """Those of a model of the package take no memory, so that there is some only for what fits; others are built."""
     meta = torch.device("meta") if is_package_model(model) else nullcontext()
     with seeded(0, "initialise", -1, None, FOREIGN), meta:
-        return _shapes(build(model, input_shape, output_size, width=width).state_dict())
+        return _shapes(_built(model, data, output_size, width).state_dict())
 
 
 def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, Shape]:

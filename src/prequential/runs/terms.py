@@ -1,5 +1,6 @@
 """What a bitstream says of how it was made: rebuilt, checked and costed before a network has memory."""
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -151,7 +152,7 @@ def _model(told: dict[str, Any], given: AnyModel | None, data: DataSequence) -> 
             raise PreqError(f"the bitstream was made with the model '{name}', got '{other}'{hint(name, other)}")
         return given
     if not is_package_model(name):
-        raise PreqError(f"the model '{name}' is not one of the package; give it again (--model {name})")
+        raise PreqError(f"the model '{name}' is not one of the package; give it again (--model {shlex.quote(name)})")
     count = count_parameters(name, data.input_shape, capabilities(data).target.output_size, width=width)
     if count != num_parameters:
         has = f"'{name}' of width {width:g} has {count} parameters, not {num_parameters}"

@@ -20,6 +20,7 @@ from prequential.errors import PreqError, in_one_line
 from prequential.events import Train
 from prequential.files import bytes_of, digest_of, read_array, reading, write_array, write_atomically
 from prequential.formats import KEPT_WEIGHTS, TENSORS
+from prequential.learn.last_layer import tensors_without
 from prequential.learn.learner import Learner
 from prequential.learn.learning import Learning
 from prequential.models import name_of
@@ -86,9 +87,8 @@ def keep_weights(directory: Path, learner: Learning, plan: Plan) -> None:
         if isinstance(event, Train):
             is_trained[event.indices] = True
     digests = np.sort(example_digests(data, np.flatnonzero(is_trained)))
-    tensors = {
-        name: tensor.detach().cpu().clone().contiguous() for name, tensor in learner.averaged.state_dict().items()
-    }
+    named = tensors_without(learner.averaged)
+    tensors = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in named.items()}
     content = save(tensors)
     about = {
         "format": FORMAT,
