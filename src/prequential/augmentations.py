@@ -30,6 +30,7 @@ _KINDS = {
     "shift": _Kind(_PIXELS, "shift:2", ((1, math.inf),)),
     "cutout": _Kind(_PIXELS, "cutout:8", ((1, math.inf),)),
     "affine": _Kind("a strength from 0.01 to 5", "affine:0.5", ((0.01, 5),), (1.0,), whole=False),
+    "elastic": _Kind("a strength from 0.01 to 5", "elastic:0.5", ((0.01, 5),), (1.0,), whole=False),
     "resized-crop": _Kind("a smallest area from 0.01 to 1", "resized-crop:0.25", ((0.01, 1),), (0.25,), whole=False),
     "jitter": _Kind("a strength from 0.01 to 1", "jitter:0.4", ((0.01, 1),), (0.4,), whole=False),
     "grey": _Kind("a share from 0.01 to 1", "grey:0.2", ((0.01, 1),), (0.2,), whole=False),

@@ -22,7 +22,7 @@ from prequential.plan import Plan
 from .strategies import prequential_methods
 
 METHOD = pq.ReplayStreams(num_streams=2, batch_size=8)
-AUGMENT = ("flip", "shift:2", "cutout:3", "affine", "resized-crop", "jitter", "grey", "randaugment")
+AUGMENT = ("flip", "shift:2", "cutout:3", "affine", "elastic", "resized-crop", "jitter", "grey", "randaugment")
 
 
 def pictures(length: int, *, side: int = 12) -> ArraySequence:

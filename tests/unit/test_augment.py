@@ -26,8 +26,8 @@ from prequential.errors import PreqError
 from prequential.rng import derive, uniforms
 
 SPECS = [
-    ["flip"], ["shift:3"], ["cutout:4"], ["affine"], ["affine:4"], ["resized-crop"], ["resized-crop:0.01"],
-    ["jitter"], ["jitter:1"], ["grey:0.5"], ["randaugment"], ["randaugment:3,30"],
+    ["flip"], ["shift:3"], ["cutout:4"], ["affine"], ["affine:4"], ["elastic"], ["elastic:5"], ["resized-crop"],
+    ["resized-crop:0.01"], ["jitter"], ["jitter:1"], ["grey:0.5"], ["randaugment"], ["randaugment:3,30"],
     ["flip", "shift:2", "randaugment:1,15", "cutout:3"],
 ]  # fmt: skip
 BELOW_ONE = 1 - 2.0**-24
@@ -205,6 +205,41 @@ def test_affine_moves_a_plane_as_its_matrix_says(seed: int, strength: float) -> 
     assert_near(pipeline_of(f"affine:{strength}")(flat, draws), flat)
 
 
+def keys(distance: float) -> float:
+    """The weight of a point in cubic interpolation (Keys 1981, with -3/4)."""
+    t = abs(distance)
+    near, far = 1.25 * t**3 - 2.25 * t**2 + 1, -0.75 * t**3 + 3.75 * t**2 - 6 * t + 3
+    return near if t <= 1 else far if t < 2 else 0.0
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.5, 1.0, 2.0]))
+@settings(max_examples=20, deadline=None)
+def test_elastic_moves_a_plane_by_what_lies_between_the_nodes(seed: int, strength: float) -> None:
+    """Bilinear reading of a linear function is exact, so the field shows; a loop makes the same."""
+    height, width = 13, 22
+    draws = draws_for(seed, 0, 1, 50, "cpu")
+    moves = 0.05 * strength * (2 * draws.double().view(2, 5, 5).numpy() - 1)
+    source = np.zeros((2, height, width))
+    for axis, row, column in product((0, 1), range(height), range(width)):
+        v, u = row * 4 / (height - 1), column * 4 / (width - 1)
+        source[axis, row, column] = sum(
+            moves[axis, min(max(i, 0), 4), min(max(j, 0), 4)] * keys(v - i) * keys(u - j)
+            for i in range(math.floor(v) - 1, math.floor(v) + 3)
+            for j in range(math.floor(u) - 1, math.floor(u) + 3)
+        )
+    y, x = np.mgrid[:height, :width] - np.array([(height - 1) / 2, (width - 1) / 2])[:, None, None]
+    source = np.stack([x - width * source[0], y - height * source[1]])
+    inside = torch.from_numpy((abs(source[0]) < (width - 1) / 2) & (abs(source[1]) < (height - 1) / 2))
+    assert inside.double().mean() > 0.5
+    for across, along in ((0.03, 0.0), (0.0, 0.05)):
+        result = pipeline_of(f"elastic:{strength}")(torch.from_numpy(across * x + along * y)[None, None], draws)
+        assert_near(result[0, 0][inside], torch.from_numpy(across * source[0] + along * source[1])[inside], 1e-9)
+    noise = to_network_input(pictures(2, 3, height, width, seed=seed))
+    assert_near(pipeline_of(f"elastic:{strength}")(noise, torch.full((2, 50), 0.5)), noise)
+    flat = torch.full((1, 3, height, width), 0.7)
+    assert_near(pipeline_of(f"elastic:{strength}")(flat, draws), flat)
+
+
 def test_shears_come_before_a_turn_and_a_quarter_turn_is_anticlockwise() -> None:
     images, none = to_network_input(pictures(2, 3, 9, 9)), torch.zeros(2)
     x, y = source_of(images, angle=torch.full((2,), math.pi / 2), slant_x=none, right=none, down=none)
@@ -363,6 +398,7 @@ def test_numbers_are_read_as_they_are_written(pixels: int, hundredths: int, laye
 def test_names_alone_stand_for_the_defaults() -> None:
     assert parse([]) is None
     assert pipeline_of("affine", "randaugment") == pipeline_of("affine:1", "randaugment:2,9")
+    assert pipeline_of("elastic") == pipeline_of("elastic:1")
     assert pipeline_of("resized-crop") == pipeline_of("resized-crop:0.25")
     assert pipeline_of("flip", "shift:1", "cutout:1", "affine", "resized-crop", "randaugment:3,9").num_draws == 20
     require_fits(["flip", "shift:16", "cutout:32", "randaugment"], (3, 32, 40))
@@ -387,6 +423,7 @@ KNOWN = ", ".join(AUGMENTATIONS)
         (["shift:1\n"], r"shift needs a whole number of pixels, such as shift:2, got 'shift:1\n'"),
         (["shift:٣"], "shift needs a whole number of pixels, such as shift:2, got 'shift:٣'"),
         (["affine:nan"], "affine takes a strength from 0.01 to 5, such as affine:0.5, got 'affine:nan'"),
+        (["elastic:0"], "elastic takes a strength from 0.01 to 5, such as elastic:0.5, got 'elastic:0'"),
         (["affine:6"], "affine takes a strength from 0.01 to 5, such as affine:0.5, got 'affine:6'"),
         (
             ["resized-crop:0"],

@@ -153,6 +153,7 @@ def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", settled: Settled
     """What the plan costs with this model, or these experts, on this device."""
     from prequential.learn.environment import find_num_threads, num_threads
     from prequential.learn.estimate import estimate
+    from prequential.learn.memory import freed_memory_kept
     from prequential.runs.session import make_session
 
     how = (plan.seed, flags.width, flags.device, replace(flags.execution, compiled=False))
@@ -160,7 +161,7 @@ def _cost(flags: PlanFlags, plan: Plan, data: "LoadedSequence", settled: Settled
     session = make_session(model, data, settled.method, [settled.recipe], [0], *how)
     if settled.without_network:
         return {"flops": None, "heldout_flops": None, "seconds": None, "device": flags.device}
-    with num_threads(find_num_threads(flags.num_threads, session.learner)):
+    with freed_memory_kept(), num_threads(find_num_threads(flags.num_threads, session.learner)):
         found = estimate(plan, session.learner)
     flops: dict[str, Any] = found.flops or {"code": None, "heldout": 0.0}
     counted = {"flops": flops["code"], "heldout_flops": flops["heldout"], "device": flags.device}

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from prequential.augmentations import parse_augmentation, require_augmentations
 from prequential.data.augment_colour import RandAugment
-from prequential.data.augment_geometry import Affine, Cutout, Flip, ResizedCrop, Shift
+from prequential.data.augment_geometry import Affine, Cutout, Elastic, Flip, ResizedCrop, Shift
 from prequential.data.augment_jitter import Grey, Jitter
 from prequential.errors import PreqError
 from prequential.rng import GOLDEN, MIX_1, MIX_2, derive, draw_bits
@@ -26,6 +26,7 @@ _BUILDERS: dict[str, Callable[..., "Augmentation"]] = {
     "shift": Shift,
     "cutout": Cutout,
     "affine": Affine,
+    "elastic": Elastic,
     "resized-crop": ResizedCrop,
     "jitter": Jitter,
     "grey": Grey,

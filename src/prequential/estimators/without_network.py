@@ -16,10 +16,9 @@ from prequential.errors import PreqError, in_one_line
 from prequential.estimators.smoothing import Rows, Smoothing
 from prequential.events import Indices
 from prequential.files import digest_of
-from prequential.learn.base import EVALUATION_SIZE
 from prequential.learn.inputs import Inputs
 from prequential.learn.kinds import tensors_of
-from prequential.learn.prediction import Prediction, Stepwise
+from prequential.learn.prediction import Prediction, Stepwise, heldout_parts
 from prequential.learn.recipe import Recipe
 from prequential.libraries import Classifier
 from prequential.rng import derive
@@ -128,8 +127,7 @@ class WithoutNetwork(ABC):
         if heldout is None:
             return None
         loss, errors = 0.0, 0
-        for start in range(0, len(heldout), EVALUATION_SIZE):
-            positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
+        for positions in heldout_parts(len(heldout)):
             rows = self._heldout_rows(positions)
             labels = heldout.labels(positions).numpy()
             loss -= float(np.log(rows[np.arange(len(rows)), labels]).sum())

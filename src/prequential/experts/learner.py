@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -17,11 +16,11 @@ from prequential.experts.executing import Executing, Member
 from prequential.experts.prediction import MixedPrediction
 from prequential.files import digest_of
 from prequential.learn.all_inputs import FromAllInputs
-from prequential.learn.base import EVALUATION_SIZE, BaseLearner
+from prequential.learn.base import BaseLearner
 from prequential.learn.estimate import Share
 from prequential.learn.inputs import Inputs
 from prequential.learn.learning import Learning
-from prequential.learn.prediction import Predicted, Prediction
+from prequential.learn.prediction import Predicted, Prediction, heldout_parts
 from prequential.learn.shared_studies import studies_first
 from prequential.methods.joint import ForExperts, Joint
 from prequential.plan import Plan
@@ -136,8 +135,7 @@ class MixedLearner(Executing):
                 warnings.warn(f"no held-out result: the expert '{who}' gives none", PreqWarning, stacklevel=4)
                 return None
         code, nats, errors = copy.deepcopy(self.code), 0.0, 0
-        for start in range(0, len(heldout), EVALUATION_SIZE):
-            positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
+        for positions in heldout_parts(len(heldout), self.device):
             found: list[Any] = [each.predict_heldout(positions) for each in self.members]  # type: ignore[attr-defined]
             more = code.heldout(self._mixed(found, len(positions)).at_once(), heldout.labels(positions).numpy())
             nats, errors = nats + more[0], errors + more[1]

@@ -16,14 +16,12 @@ from prequential.events import Indices
 from prequential.learn import built, classes, functional  # noqa: F401  # classes registers what computes with them
 from prequential.learn.inputs import Inputs
 from prequential.learn.kinds import tensors_of
-from prequential.learn.prediction import Prediction
+from prequential.learn.prediction import Prediction, heldout_parts
 from prequential.learn.probe import probe_model
 from prequential.learn.randomness import FOREIGN, seeded
 from prequential.learn.recipe import Recipe
 from prequential.models import ModelFactory, name_of
 
-EVALUATION_SIZE = 512
-"""Held-out examples that are predicted at once."""
 SLOW_ENOUGH = 0.1
 """The largest step of the EMA that averages enough batches for batch-norm statistics."""
 
@@ -179,8 +177,7 @@ class BaseLearner(ABC):
         if heldout is None:
             return None
         loss, errors = (torch.zeros(1, dtype=kind, device=self.device) for kind in (torch.float64, torch.int64))
-        for start in range(0, len(heldout), EVALUATION_SIZE):
-            positions = np.arange(start, min(start + EVALUATION_SIZE, len(heldout)))
+        for positions in heldout_parts(len(heldout), self.device):
             measured = self.predict_heldout(positions).measured(heldout.labels(positions).to(self.device))
             nats, _, wanted, predicted, _ = measured.unbind(1)
             loss, errors = loss + nats.sum(1), errors + (predicted != wanted).sum(1)

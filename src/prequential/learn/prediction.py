@@ -1,11 +1,29 @@
 """What a learner says about a span before it sees the labels: all at once, or label by label."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from prequential.events import Indices
+
+AT_ONCE, AT_ONCE_ON_A_CPU = 512, 64
+
+
+def heldout_parts(num_examples: int, device: torch.device | None = None) -> Iterator[Indices]:
+    """The positions of held-out examples that are predicted at once: on a CPU few, since what a network makes of more
+    is large, and is fetched page by page (`benchmarks/memory.txt`). Without a device nobody is a network.
+
+    Example:
+        >>> [len(positions) for positions in heldout_parts(150, torch.device("cpu"))]
+        [64, 64, 22]
+    """
+    size = AT_ONCE_ON_A_CPU if device is not None and device.type == "cpu" else AT_ONCE
+    return (np.arange(start, min(start + size, num_examples)) for start in range(0, num_examples, size))
 
 
 class Predicted(Protocol):

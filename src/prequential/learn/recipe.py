@@ -53,8 +53,8 @@ class Recipe:
     label_smoothing: float = setting(1e-3, at_least=0, below=1, short="smoothing", stack="vector")
     """Smoothing of the training targets; what is charged never sees it."""
     augment: tuple[str, ...] = setting((), check=require_augmentations, hint="none")
-    """Augmentations of training images, in order: flip, shift:N, cutout:N, affine, resized-crop, jitter, grey,
-    randaugment ..."""
+    """Augmentations of training images, in order: flip, shift:N, cutout:N, affine, elastic, resized-crop, jitter,
+    grey, randaugment ..."""
     average_flips: bool = setting(False)
     """Predict from each image and its mirror image together: from the mean of their logits."""
     average_views: int = setting(1, at_least=1)

@@ -29,6 +29,7 @@ from prequential.learn.environment import environment, find_device, find_num_thr
 from prequential.learn.estimate import flops_of
 from prequential.learn.execution import Execution
 from prequential.learn.learning import Learning
+from prequential.learn.memory import freed_memory_kept
 from prequential.learn.randomness import seeded
 from prequential.learn.recipe import Recipe
 from prequential.methods import Method
@@ -68,9 +69,10 @@ class Session:
 
     @contextmanager
     def at_work(self, learner: Learning, threads: int | str | None) -> Iterator[None]:
-        """Inside, a learner of this session can execute events: with its threads, its determinism, and a generator that
-        nothing outside disturbs. Afterwards it lets go of what only speed needed."""
+        """Inside, a learner of this session can execute events: with its threads, its memory, its determinism, and a
+        generator that nothing outside disturbs. Afterwards it lets go of what only speed needed."""
         with (
+            freed_memory_kept(),
             closing(learner),
             num_threads(find_num_threads(threads, learner)),
             seeded(self.seeds[0], "run", 0, learner.device),
