@@ -109,7 +109,8 @@ CELLS: dict[tuple[str, str], Cell] = {
             ),
             Setting(name="resnet18 of half width, 80 replays", model="resnet18", preset="best", width=0.5),
         ),
-        members=4, gates={"mixed": 1_100}, goal=800, before="1,199 (smallconv, best)",
+        members=8,  # four have 1,115 nats, 7 % below their mean
+        gates={"mixed": 1_100}, goal=800, before="1,199 (smallconv, best)",
     ),
     (ALL, "cifar10"): Cell(
         settings=(

@@ -38,7 +38,8 @@ def row_of(where: tuple[str, str], cell: Cell, done: Sequence[Result]) -> dict[s
     setting, waits = chosen(where, done)
     mine = [] if waits else [line for line in done if line_is(line, given, data, setting.name)]
     singles = [line for line in mine if line["row"] == "single" and line["status"] == "finished"]
-    mixed = next((line for line in mine if line["row"] == MIXED and line["status"] == "finished"), None)
+    mixtures = [line for line in mine if line["row"] == MIXED and line["status"] == "finished"]
+    mixed = min(mixtures, key=lambda line: line["nats"], default=None)
     alone = list(mixed["members_nats"].values()) if mixed else [line["nats"] for line in singles]
     reached = {"single": mean(alone), MIXED: mixed["nats"] if mixed else None}
     timed = [line for line in (*singles[:1], mixed) if line is not None]
