@@ -28,7 +28,7 @@ def freed_memory_kept() -> Iterator[None]:
     """Inside, what is freed stays with the process; afterwards all of it goes back to the system.
 
     A step of a convolutional network takes and frees some large blocks. Left alone, the C library gives them back and
-    fetches them anew at the next step, page by page, up to a fifth of all processor time (`benchmarks/memory.txt`). No
+    fetches them anew at the next step, page by page, up to a third of all processor time (`benchmarks/memory.txt`). No
     result depends on it. Only the C library of GNU has this; others are left as they are.
     """
     if (library := _c_library()) is None:
