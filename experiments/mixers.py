@@ -65,7 +65,8 @@ def heard(
     if not place.exists():
         Heard.rows.clear()
         Heard.labels.clear()
-        pq.run(experts, data, preset.method("mi-rs", {}), preset.recipe, seed=seed, plan_seed=plan_seed, threads=1)
+        method = preset.method("mi-rs", {"early_labels": 0})  # as the preset was when the table was made
+        pq.run(experts, data, method, preset.recipe, seed=seed, plan_seed=plan_seed, threads=1)
         place.parent.mkdir(parents=True, exist_ok=True)
         np.savez(place, rows=np.stack(Heard.rows), labels=np.array(Heard.labels))
     kept = np.load(place)

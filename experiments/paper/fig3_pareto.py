@@ -4,11 +4,12 @@ MNIST with LeNet: 64 draws a method, stacks of four that share passes and width.
 10,000 labels, 12 draws a method. For "CI/FS wins at large FLOPs": CIFAR-100, 50,000 labels, for each method the recipe
 that was best at 10,000 labels, 50 passes, three seeds. With --small: LeNet, 4,096 labels, 3 × 2 stacks, three seeds.
 With --narrow: CIFAR-100, VGG++ of an eighth of its width, 4,096 labels, 3 to 48 passes, for each the better of two
-recipes on seed 0, three seeds.
+recipes on seed 0; three seeds, and three more that chose nothing.
 """
 
 import math
 from pathlib import Path
+from statistics import fmean
 
 from jobs import (
     NARROW,
@@ -39,6 +40,8 @@ KINDS = {
 PASSES, WIDTHS = (10, 22, 46, 100), (0.35, 0.71, 1.41, 2.83)
 NARROW_PASSES, RECIPES = (3, 12, 48), (0.03, 0.01)
 """Of --narrow: passes, and the EMA steps of its recipes."""
+MORE_SEEDS = (3, 4, 5)
+"""Of --narrow: added when three seeds had left the intervals wide, before any of them was run."""
 
 
 def method_of(name: str, passes: int, batch_size: int) -> object:
@@ -114,7 +117,7 @@ def narrow_plan(done: list[Result]) -> list[Job]:
             tried = [r for r in done if r["seed"] == 0 and all(r[k] == v for k, v in cell.items())]
             wanted = [(ema, 0) for ema in RECIPES]
             if len(tried) == len(RECIPES):
-                wanted += [(best_of(tried)[0]["recipe"], seed) for seed in SEEDS[1:]]
+                wanted += [(best_of(tried)[0]["recipe"], seed) for seed in (*SEEDS[1:], *MORE_SEEDS)]
             jobs += [
                 Job(
                     labels={**cell, "recipe": ema, "seed": seed}, **NARROW, method=method_of(name, passes, 32),
@@ -167,34 +170,42 @@ def tell(done: list[Result], picture: Path) -> None:
         table({"method": name, "CIFAR-100, 50 passes, nats": mean_of(found)} for name, found in seeds.items())
         gap = difference(seeds["ci-fs"], seeds["mi-rs"])
         print(f"CI/FS wins at large FLOPs on CIFAR-100: MI/RS is {gap}: {gap.verdict()}")
-    for data in shown:
-        for passes in sorted({r["passes"] for r in shown[data] if "passes" in r}):
-            found = {name: by_seed(shown[data], method=name, passes=passes) for name in KINDS}
-            if len(found["mi-rs"]) > 2:
-                for name in [name for name in ("ci-fs", "ci-cf") if found[name]]:
-                    gap = difference(found["mi-rs"], found[name])
-                    told = (
-                        f"{name} is {gap} than mi-rs, with {share_of_flops(shown[data], name, passes):.2f} of its FLOPs"
-                    )
-                    print(f"{data}, {passes} passes, the best draws: {told}: {gap.verdict()}")
-                    if passes == NARROW_PASSES[-1]:
-                        back = difference(found[name], found["mi-rs"])
-                        print(f"  {name} is ahead at large FLOPs, mi-rs is {back}: {back.verdict()}")
-                        best = best_passes(shown[data])
-                        back = difference(found[name], by_seed(shown[data], method="mi-rs", passes=best))
-                        print(f"  mi-rs at its best, {best} passes, is {back} than {name}: {back.verdict()}")
+    for data, lines in shown.items():
+        tell_pairs(data, lines)
+        chose_nothing = [r for r in lines if r["seed"] in MORE_SEEDS]
+        if chose_nothing:
+            print("The seeds that chose nothing:")
+            tell_pairs(data, chose_nothing)
+
+
+def tell_pairs(data: str, lines: list[Result]) -> None:
+    """Methods with as many passes, over the seeds that both have."""
+    for passes in sorted({r["passes"] for r in lines if "passes" in r}):
+        found = {name: by_seed(lines, method=name, passes=passes) for name in KINDS}
+        if len(found["mi-rs"]) <= 2:
+            continue
+        for name in [name for name in ("ci-fs", "ci-cf") if found[name]]:
+            gap = difference(found["mi-rs"], found[name])
+            told = f"{name} is {gap} than mi-rs, with {share_of_flops(lines, name, passes):.2f} of its FLOPs"
+            print(f"{data}, {passes} passes, the best draws: {told}: {gap.verdict()}")
+            if passes == NARROW_PASSES[-1]:
+                back = difference(found[name], found["mi-rs"])
+                print(f"  {name} is ahead at large FLOPs, mi-rs is {back}: {back.verdict()}")
+                best = best_passes(lines)
+                back = difference(found[name], by_seed(lines, method="mi-rs", passes=best))
+                print(f"  mi-rs at its best, {best} passes, is {back} than {name}: {back.verdict()}")
 
 
 def share_of_flops(lines: list[Result], name: str, passes: int) -> float:
     """How many FLOPs a method takes, as a share of those of MI/RS with as many passes."""
-    costs = [by_seed(lines, "flops.code", method=method, passes=passes) for method in (name, "mi-rs")]
-    return sum(costs[0].values()) / sum(costs[1].values())
+    own, other = (by_seed(lines, "flops.code", method=method, passes=passes) for method in (name, "mi-rs"))
+    return fmean(own.values()) / fmean(other.values())
 
 
 def best_passes(lines: list[Result]) -> int:
     """The passes with which MI/RS has its shortest code: a front may fall back on fewer."""
     passes = {r["passes"] for r in lines if r["method"] == "mi-rs"}
-    return min(passes, key=lambda each: sum(by_seed(lines, method="mi-rs", passes=each).values()))
+    return min(passes, key=lambda each: fmean(by_seed(lines, method="mi-rs", passes=each).values()))
 
 
 def best_for(front: list[tuple[float, float]], budget: float) -> float:
