@@ -41,7 +41,7 @@ class Predict:
 
 def _require_positions(event: object, positions: Any) -> None:
     """Refuse what is no vector of whole numbers: a mask, or numbers of another type, would mean something else."""
-    if isinstance(positions, np.ndarray) and positions.ndim == 1 and positions.dtype.kind == "i":
+    if isinstance(positions, np.ndarray) and positions.ndim == 1 and positions.dtype in (np.int64, np.int32):
         return
     is_array = isinstance(positions, np.ndarray)
     got = f"{positions.dtype} of shape {positions.shape}" if is_array else f"a {type(positions).__name__}"

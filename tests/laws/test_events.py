@@ -288,3 +288,9 @@ def test_positions_are_a_vector_of_whole_numbers(kind: Callable[[Any], Event], p
 def test_a_span_is_between_whole_numbers(span: Any) -> None:
     with pytest.raises(PreqError, match=r"Predict is about whole numbers, got \[.*\); use // to halve"):
         Predict(*span)
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16", ">i8"])
+def test_positions_are_of_a_type_that_torch_takes(kind: str) -> None:
+    with pytest.raises(PreqError, match="must be a one-dimensional array of int64, got"):
+        pq.Train(np.arange(3).astype(kind))

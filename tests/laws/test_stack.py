@@ -615,3 +615,28 @@ def test_many_members_may_have_more_files_open_than_is_usual(tmp_path: Path) -> 
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert {record.status for record in records} == {"finished"}
+
+
+class Shifted(nn.BatchNorm1d):
+    """A normalisation of one's own, which takes more."""
+
+    def forward(self, rows: Tensor, shift: float = 0.0) -> Tensor:
+        return super().forward(rows) + shift
+
+
+class WithShifted(nn.Module):
+    def __init__(self, by_name: bool) -> None:
+        super().__init__()
+        self.below, self.norm, self.last, self.by_name = nn.Linear(5, 8), Shifted(8), nn.Linear(8, 3), by_name
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        below = self.below(inputs)
+        logits: Tensor = self.last(self.norm(rows=below, shift=0.1) if self.by_name else self.norm(below, 0.1))
+        return logits
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_normalisation_of_ones_own_may_take_more(by_name: bool) -> None:
+    made, method = partial(WithShifted, by_name), pq.ReplayStreams(num_streams=1, batch_size=16)
+    stacked = pq.run_stack(made, blobs(48), method, [pq.Recipe()] * 2, seeds=[0, 1])
+    assert stacked[0].codelength == pytest.approx(pq.run(made, blobs(48), method, seed=0).codelength, rel=1e-3)

@@ -51,8 +51,9 @@ def test_a_run_keeps_what_its_steps_free(monkeypatch: pytest.MonkeyPatch) -> Non
     told: list[tuple[int, int]] = []
 
     class Library:
-        def mallopt(self, threshold: int, size: int) -> None:
+        def mallopt(self, threshold: int, size: int) -> int:
             told.append((threshold, size))
+            return 1
 
         def malloc_trim(self, _: int) -> None:
             told.append((0, 0))

@@ -17,6 +17,7 @@ import prequential as pq
 from prequential.cli import main
 from prequential.data.sequence import DataSequence
 from prequential.errors import PreqError
+from prequential.lock import DirectoryLock
 from prequential.models import build
 from prequential.probing import blocks, entry
 from prequential.probing import features as features_module
@@ -470,3 +471,23 @@ def test_a_control_is_read_as_the_data_is(
     assert "--max-unpacked" in capsys.readouterr().err
     assert main([*words, "--readouts", "nearest-mean", "--json", "--max-unpacked", "1"]) == 0
     assert json.loads(capsys.readouterr().out)["ranking"][0]["control_nats"] > 0
+
+
+def test_a_run_that_is_not_over_can_go_on(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    record = pq.run("mlp1", blobs(48), METHOD, seed=0, width=0.02)
+    replace(record, status="running", path=None).save(run)
+    with pytest.raises(PreqError, match=r"died, and weights are kept at the end; --resume --keep-weights goes on"):
+        pq.probe(f"run:{run}", blobs(48))
+    with (
+        DirectoryLock(run),
+        pytest.raises(PreqError, match=r"is running, and weights are kept at the end.*wait for it"),
+    ):
+        pq.probe(f"run:{run}", blobs(48))
+
+
+def test_a_run_called_as_a_model_is_told_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.run("mlp1", blobs(48), METHOD, seed=0, width=0.02, out="mlp1", keep_weights=True)
+    probing = pq.probe(["run:mlp1", "mlp1"], blobs(64, seed=1), width=0.02)
+    assert names_of(probing) == {"run:mlp1": "run:mlp1", "mlp1": "mlp1"}

@@ -456,3 +456,17 @@ def test_features_that_a_study_has_made_small_are_standardised() -> None:
     """Nothing in the loss of a study depends on their scale, so that weight decay takes it down."""
     features = 0.02 * torch.randn(256, 4, generator=torch.Generator().manual_seed(0))
     assert LastLayer(4, 2).standardise(features).std(0).min() > 0.97
+
+
+def no_bias(input_shape: Any, output_size: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, output_size, bias=False))
+
+
+def test_weights_that_fit_no_model_are_refused_before_the_run(tmp_path: Path) -> None:
+    """A study leaves the last layer with a bias."""
+    plain = pq.ReplayStreams(num_streams=1, batch_size=16)
+    method = pq.AllInputs(method=plain, study_steps=2, study_batch_size=16)
+    with pytest.raises(PreqError, match=r"others there \(3.bias\), so that its weights cannot be kept"):
+        pq.run(no_bias, blobs(48), method, seed=0, out=tmp_path / "run", keep_weights=True)
+    assert not (tmp_path / "run").exists()
+    pq.run(no_bias, blobs(48), plain, seed=0, out=tmp_path / "plain", keep_weights=True)

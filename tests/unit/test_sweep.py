@@ -749,3 +749,16 @@ def test_machines_that_share_a_study_but_not_the_data_are_told_of(tmp_path: Path
     print_summary(replace(summary, trials=(replace(first, data={"labels": "5f", "inputs": "a0"}), *others)), 3)
     said = " ".join(capsys.readouterr().out.split())
     assert "the trials are not about the same data (other labels and inputs)" in said
+
+
+def test_a_trial_that_has_only_begun_is_running(tmp_path: Path) -> None:
+    """It loads its data, or builds its model; when the sweep is gone it has died."""
+    method, space = pq.ReplayStreams(num_streams=1, batch_size=16), {"learning_rate": LogUniform(1e-4, 1e-2)}
+    pq.sweep("mlp1", blobs(48), method, space=space, trials=2, seed=0, out=tmp_path / "s", width=0.02)
+    summary = summarise(tmp_path / "s")
+    begun = replace(summary.trials[0], status="running")
+    assert begun.path is not None
+    (begun.path / "record.json").unlink()
+    assert replace(summary, trials=(begun,)).standing()["died"] == 1
+    with DirectoryLock(tmp_path / "s"):
+        assert replace(summary, trials=(begun,)).standing()["running"] == 1

@@ -217,6 +217,12 @@ def test_the_index_of_a_frame_is_no_input_of_a_hugging_face_table(tmp_path: Path
     assert load(hub(tmp_path / "two", lambda d: d.Dataset.from_dict(alone))).input_shape == (1,)
     words = alone | {"__index_level_0__": [0.5, 0.25, 1.0, 2.0], "a": columns["a"]}
     assert load(hub(tmp_path / "three", lambda d: d.Dataset.from_dict(words))).input_shape == (2,)
+    two = {"Unnamed: 0": [0, 1, 2, 3], **columns, "__index_level_0__": [0, 1, 2, 3]}
+    with (
+        pytest.warns(PreqWarning, match="column 'Unnamed: 0' of hub numbers the rows"),
+        pytest.warns(PreqWarning, match="column '__index_level_0__' of hub numbers the rows"),
+    ):
+        assert load(hub(tmp_path / "four", lambda d: d.Dataset.from_dict(two))).input_shape == (1,)
 
 
 def test_hugging_face_images_with_held_out_ones(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def freed_memory_kept() -> Iterator[None]:
         yield
         return
     for threshold, size in _KEPT.items():
-        library.mallopt(threshold, size)
+        library.mallopt(threshold, size) or library.mallopt(threshold, _USUAL[threshold])  # of old, it has a limit
     try:
         yield
     finally:

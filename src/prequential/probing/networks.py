@@ -16,7 +16,8 @@ from prequential.errors import PreqError
 from prequential.learn.built import fill_lazy
 from prequential.learn.randomness import FOREIGN, seeded
 from prequential.models import build, is_package_model
-from prequential.runs.record import RECORD_FILE, Record, load
+from prequential.runs.live import status_of
+from prequential.runs.record import OVER, RECORD_FILE, Record, load
 from prequential.runs.weights import ABOUT_FILE, WEIGHTS_FILE, Digests, KeptWeights, read_about, read_tensors
 
 RUN, AT, INPUTS = "run:", "@", "inputs"
@@ -118,9 +119,11 @@ def _why_none(record: Record) -> str:
     if record.expert_names:
         number = len(record.expert_names)
         return f"mixed {number} experts, and weights are kept of one network; run that alone with --keep-weights"
-    if record.status != "finished":
-        todo = "--resume --keep-weights goes on" if record.status == "stopped" else "run it with other settings"
-        return f"{record.status}, and weights are kept at the end; {todo}"
+    if (status := status_of(record.path, record.status)) == "running":
+        return "is running, and weights are kept at the end, if it was begun with --keep-weights; wait for it"
+    if status != "finished":
+        todo = "run it with other settings" if status in OVER else "--resume --keep-weights goes on"
+        return f"{status}, and weights are kept at the end; {todo}"
     return "kept no weights; run it again with --keep-weights"
 
 

@@ -1,6 +1,7 @@
 """A picture of a probing: the ranking, and which readouts the code believed along the labels."""
 
 import textwrap
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,8 @@ def names_of(probing: Probing) -> dict[str, str]:
     networks = list(dict.fromkeys(each.network for each in probing.ranking))
     given = [None if word.startswith(RUN) else word for word in networks]
     short = shortest([word.removeprefix(RUN) for word in networks], given)
-    return dict(zip(networks, short, strict=True))
+    times = Counter(short)
+    return {word: name if times[name] == 1 else word for word, name in zip(networks, short, strict=True)}
 
 
 def _in_lines(network: str, layer: str) -> str:

@@ -20,9 +20,11 @@ from prequential.errors import PreqError, in_one_line
 from prequential.events import Train
 from prequential.files import bytes_of, digest_of, read_array, reading, write_array, write_atomically
 from prequential.formats import KEPT_WEIGHTS, TENSORS
-from prequential.learn.last_layer import tensors_without
+from prequential.learn.built import built_for
+from prequential.learn.last_layer import LastLayer, tensors_without
 from prequential.learn.learner import Learner
 from prequential.learn.learning import Learning
+from prequential.learn.randomness import FOREIGN, seeded
 from prequential.models import name_of
 from prequential.plain import MOST_BYTES, MisfitError, parsed, read_bytes, require_shape, sealed, unsealed
 from prequential.plan import Plan
@@ -77,6 +79,21 @@ def require_keepable(learner: Learning) -> None:
     """Refuse to keep the weights of what is no single network."""
     if not isinstance(learner, Learner):
         raise PreqError("keep_weights keeps those of one network of the package's own learners; leave it out here")
+    _require_own_names(learner)
+
+
+def _require_own_names(learner: Learner) -> None:
+    """Refuse weights that do not fit the model: a study leaves its last layer with a weight and a bias."""
+    if not any(isinstance(each, LastLayer) for each in learner.averaged.modules()):
+        return
+    with seeded(learner.seed, "initialise", -1, None, FOREIGN):
+        model = built_for(learner.factory, learner.data, learner.target, learner.width, learner.inputs.scale)
+    kept, own = tensors_without(learner.averaged).keys(), model.state_dict().keys()
+    if differ := sorted(kept ^ own):
+        raise PreqError(
+            f"a study leaves its last layer a weight and a bias, and '{name_of(learner.factory)}' has others there "
+            f"({differ[0]}), so that its weights cannot be kept; make it an nn.Linear with a bias, or leave them out"
+        )
 
 
 def keep_weights(directory: Path, learner: Learning, plan: Plan) -> None:

@@ -28,10 +28,13 @@ def _widened(kind: type[_BatchNorm]) -> type[_BatchNorm]:
     """A normalisation that takes inputs in fewer bits than what it keeps: for one model torch mixes the two, under vmap
     it refuses."""
 
-    def forward(layer: Any, inputs: Tensor) -> Tensor:
+    def forward(layer: Any, *inputs: Any, **named: Any) -> Tensor:
         kept = layer.weight if layer.running_mean is None else layer.running_mean
-        outputs: Tensor = kind.forward(layer, inputs if kept is None else inputs.to(kept.dtype))
-        return outputs.to(inputs.dtype)
+        if not inputs or kept is None or inputs[0].dtype == kept.dtype:
+            same: Tensor = kind.forward(layer, *inputs, **named)  # a layer of one's own may take more, by other names
+            return same
+        outputs: Tensor = kind.forward(layer, inputs[0].to(kept.dtype), *inputs[1:], **named)
+        return outputs.to(inputs[0].dtype)
 
     return type(kind.__name__, (kind,), {"forward": forward})
 

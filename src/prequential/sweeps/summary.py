@@ -14,7 +14,7 @@ from prequential.measure.choosing import Candidates
 from prequential.measure.choosing import num_begun as noted
 from prequential.measure.importance import importance
 from prequential.methods import METHODS
-from prequential.runs.live import DIED, status_of
+from prequential.runs.live import DIED, is_locked, status_of
 from prequential.runs.record import OVER, Record, finite_or_none, load
 from prequential.sweeps.address import sqlite_file, storage_url, without_password
 from prequential.sweeps.damage import undamaged
@@ -95,7 +95,8 @@ class Summary:
     def standing(self) -> dict[str, int]:
         """The same, as the run directories say it at this moment: of trials that nobody has ended some were stopped, or
         died."""
-        now = Counter(map(_standing, self.trials))
+        is_going = is_locked(self.directory)
+        now = Counter(_standing(trial, is_going=is_going) for trial in self.trials)
         return {status: now[status] for status in dict.fromkeys([*STATUSES, *now])}
 
     @property
@@ -185,14 +186,15 @@ def summarise(directory: str | Path, storage: str | None = None) -> Summary:
     return Summary(path, begun.settings, trials, found, max(num_begun(attempts), noted(path)), prequential)
 
 
-def _standing(trial: TrialResult) -> str:
-    """A trial's status, where one whose process is gone without a word has died."""
+def _standing(trial: TrialResult, *, is_going: bool) -> str:
+    """A trial's status, where one whose process is gone without a word has died. While the sweep goes on here, one
+    without a record is loading its data, or building its model."""
     if trial.status != "running" or trial.path is None:
         return trial.status
     try:
         return status_of(trial.path, "running")
-    except PreqError:  # it died before it had written a record, or that is damaged
-        return DIED
+    except PreqError:  # it has not written a record yet, or that is damaged
+        return "running" if is_going else DIED
 
 
 def _result(number: int, attempt: "FrozenTrial | None", directory: Path, prequential: bool) -> TrialResult:

@@ -35,8 +35,9 @@ def hub(request: Request) -> LoadedSequence:
             raise PreqError(f"{option} has no meaning for {name}, which {what}")
     if not images:
         if index := index_of(train, label):
-            numbers = f"column '{index[0]}' of {name} numbers the rows of a data frame and is no input"
-            warnings.warn(f"{numbers}; rename it if it should be one", PreqWarning, stacklevel=2)
+            for column in index:
+                numbers = f"column '{column}' of {name} numbers the rows of a data frame and is no input"
+                warnings.warn(f"{numbers}; rename it if it should be one", PreqWarning, stacklevel=2)
             train = train.remove_columns(index)
         is_alike = heldout is not None and set(train.column_names) <= set(heldout.column_names)
         return vectors(request, name, label, train, heldout.select_columns(train.column_names) if is_alike else None)
