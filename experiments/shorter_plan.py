@@ -263,6 +263,9 @@ class Cost:
 
 COSTS = {
     "smallconv": Cost(8.8, 4.0, 8.0),
+    "simplecnn3": Cost(25.0, 12.0, 30.0),
+    "simplecnn5": Cost(20.0),
+    "simplecnn7": Cost(20.0),
     "vggpp": Cost(17.0),
     "resnet18": Cost(24.0, 23.4, 43.9),
     "resnet18-ws": Cost(24.0),

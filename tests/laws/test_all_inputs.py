@@ -336,6 +336,29 @@ def test_a_network_without_a_last_layer_is_refused() -> None:
         pq.run(odd, data, method, seed=0)
 
 
+def test_what_follows_the_last_layer_is_a_normalisation_or_refused() -> None:
+    """A study puts standardised features in the place of normalised outputs."""
+
+    def ends_in(last: nn.Module, num_classes: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, num_classes, bias=False), last)
+
+    def normalised(num_classes: int) -> nn.Module:
+        return ends_in(nn.BatchNorm1d(num_classes), num_classes)
+
+    def normalised_otherwise(num_classes: int) -> nn.Module:
+        return ends_in(nn.LayerNorm(num_classes), num_classes)
+
+    def plain(num_classes: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, num_classes, bias=False))
+
+    data, method = blobs(48, num_classes=4).without_heldout(), AllInputs(method=METHOD, study_steps=2)
+    assert pq.run(normalised, data, method, seed=0).nats.tolist() == pq.run(plain, data, method, seed=0).nats.tolist()
+    with pytest.raises(PreqError, match="does something with the outputs of its last linear layer"):
+        pq.run(normalised_otherwise, data, method, seed=0)
+    for factory in (normalised, normalised_otherwise):
+        pq.run(factory, data, replace(method, study_steps=0), seed=0)
+
+
 def test_a_learner_of_labels_alone_is_refused() -> None:
     data = blobs(48).without_heldout()
     with pytest.raises(PreqError, match="learns from labelled examples alone"):

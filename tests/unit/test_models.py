@@ -36,9 +36,8 @@ from prequential.rng import derive, uniforms
 from prequential.testing import check_model
 
 IMAGENET, CIFAR, GREY = (3, 224, 224), (3, 32, 32), (1, 28, 28)
-NARROW = {"vgg16": 0.1, "vgg16-bn": 0.1, "vggpp": 0.1, "wrn-28-10": 0.05, "deit-s": 0.2, "deit-tiny": 0.4} | {
-    f"resnet{depth}": 0.1 for depth in (18, 34, 50, 101)
-}
+NARROW = {"vgg16": 0.1, "vgg16-bn": 0.1, "vggpp": 0.1, "wrn-28-10": 0.05, "deit-s": 0.2, "deit-tiny": 0.4}
+NARROW |= {"simplecnn3": 0.1, "simplecnn7": 0.1} | {f"resnet{depth}": 0.1 for depth in (18, 34, 50, 101)}
 """Widths at which a forward pass takes milliseconds."""
 
 
@@ -94,6 +93,9 @@ def pictures(length: int, input_shape: tuple[int, ...] = GREY, num_classes: int 
         ("resnet101", IMAGENET, 1000, 44_549_160),
         ("resnet50-ws", IMAGENET, 1000, 25_557_032),
         ("resnet18", CIFAR, 10, 11_173_962),
+        ("simplecnn3", GREY, 10, 1_124_180),
+        ("simplecnn5", GREY, 10, 1_128_180),
+        ("simplecnn7", GREY, 10, 2_291_972),
         ("deit-s", IMAGENET, 1000, 22_050_664),
         ("deit-tiny", CIFAR, 10, 1_803_850),
     ],
@@ -104,7 +106,8 @@ def test_models_have_their_known_sizes(name: str, input_shape: tuple[int, ...], 
 
 def test_the_list_of_models() -> None:
     assert " ".join(MODELS) == (
-        "mlp1 mlp2 mlp3 lenet smallconv mnistnet vgg11 vgg13 vgg16 vgg19 vgg11-bn vgg13-bn vgg16-bn vgg19-bn "
+        "mlp1 mlp2 mlp3 lenet smallconv mnistnet simplecnn3 simplecnn5 simplecnn7 "
+        "vgg11 vgg13 vgg16 vgg19 vgg11-bn vgg13-bn vgg16-bn vgg19-bn "
         "vggpp vggpp-11 vggpp-13 vggpp-19 wrn-16-1 wrn-28-10 "
         "resnet18 resnet34 resnet50 resnet101 deit-s deit-tiny"
     )
@@ -273,6 +276,39 @@ def test_mnistnet_takes_images_of_any_size_from_16_pixels_on(input_shape: tuple[
 def test_mnistnet_refuses_what_cannot_be_halved_four_times(input_shape: tuple[int, ...]) -> None:
     with pytest.raises(PreqError, match=r"mnistnet takes images \(channels, height, width\) of at least 16×16, got"):
         build("mnistnet", input_shape, 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "kernel", "channels", "left"),
+    [
+        ("simplecnn3", 3, [1, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176], 8),
+        ("simplecnn5", 5, [1, 32, 64, 96, 128, 160], 8),
+        ("simplecnn7", 7, [1, 48, 96, 144, 192], 4),
+    ],
+)
+def test_simple_networks_have_the_layers_of_an_and_others(
+    name: str, kernel: int, channels: list[int], left: int
+) -> None:
+    *layers, flat, dense, last = build(name, GREY, 10).children()
+    for number, (inputs, outputs) in enumerate(itertools.pairwise(channels)):
+        convolution, normalisation, relu = layers[3 * number : 3 * number + 3]
+        assert isinstance(convolution, nn.Conv2d)
+        assert (convolution.in_channels, convolution.out_channels) == (inputs, outputs)
+        assert convolution.kernel_size == (kernel, kernel)
+        assert (convolution.padding, convolution.stride) == ((0, 0), (1, 1))
+        assert "bias" not in dict(convolution.named_parameters())
+        assert isinstance(normalisation, nn.BatchNorm2d)
+        assert isinstance(relu, nn.ReLU)
+    assert len(layers) == 3 * (len(channels) - 1)
+    assert isinstance(flat, nn.Flatten)
+    assert isinstance(dense, nn.Linear)
+    assert (dense.in_features, dense.out_features) == (channels[-1] * left**2, 10)
+    assert "bias" not in dict(dense.named_parameters())
+    assert isinstance(last, nn.BatchNorm1d)
+    least = (kernel - 1) * (len(channels) - 1) + 1
+    assert build(name, (3, least, 40), 7, width=0.1)(torch.zeros(2, 3, least, 40)).shape == (2, 7)
+    with pytest.raises(PreqError, match=rf"{name} takes images .* of at least {least}×{least}, got"):
+        build(name, (3, least - 1, 40), 7)
 
 
 @pytest.mark.parametrize("side", [28, 32, 64, 111, 112, 224, 256])
@@ -598,8 +634,8 @@ def test_names_of_the_package_come_back(name: str) -> None:
 def test_each_model_says_what_it_is_in_a_line() -> None:
     summaries = {name: summary_of(name) for name in MODELS}
     assert all(20 < len(summary) < 110 and summary.endswith(".") for summary in summaries.values())
-    sized = ("mlp", "wrn", "resnet", "vgg")
-    alone = [*(name for name in MODELS if not name.startswith(sized)), "vgg16", "vgg16-bn", "vggpp"]
+    sized = ("mlp", "wrn", "resnet", "vgg", "simplecnn")
+    alone = [*(name for name in MODELS if not name.startswith(sized)), "vgg16", "vgg16-bn", "vggpp", "simplecnn3"]
     assert len({summaries[name] for name in alone}) == len(alone)
     assert summary_of("wrn-40-2") == summaries["wrn-16-1"]
     assert "standardised" in summary_of("lenet-ws")

@@ -92,7 +92,7 @@ def test_every_run_has_a_name_of_its_own_and_the_cheap_ones_wait_for_nothing() -
         assert len({job.name for job in jobs}) == len({job.key for job in jobs}) == len(jobs)
         assert {job.row for job in jobs if not job.waits_for} == {"candidate"}
     assert max(pq.Plan(job.settled()[0], job.length).counts().trained_examples for job in jobs) < 2_000
-    assert len([job for job in jobs if job.row == "candidate"]) == 21
+    assert len([job for job in jobs if job.row == "candidate"]) == 25
 
 
 def test_what_is_chosen_is_chosen_by_nats_alone() -> None:
@@ -180,8 +180,10 @@ def test_a_run_stops_in_time_and_goes_on(row: str, tmp_path: Path) -> None:
     again, at_once = (SHORTER.run(jobs[0], tmp_path / name, "cpu", "auto", math.inf) for name in "ab")
     assert again["nats"] == at_once["nats"]
     assert again["study"]["digest"] == at_once["study"]["digest"]
-    wanted = {"candidate": (24, "pruned", 0), "mixed": (48, "finished", 4)}
-    assert (again["labels"], again["status"], len(again["members_nats"])) == wanted[row]
+    wanted = {"candidate": (24, 0), "mixed": (48, 4)}
+    assert (again["labels"], len(again["members_nats"])) == wanted[row]
+    # listeners are told a few times a second: so short a run may be over before
+    assert again["status"] in {"candidate": ("pruned", "finished"), "mixed": ("finished",)}[row]
     assert again["study_seconds"] >= 0 < again["labelled_per_second"]
 
 

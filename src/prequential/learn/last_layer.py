@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import torch
 from torch import Tensor, nn
 
-from prequential.errors import PreqError
+from prequential.errors import PreqError, in_one_line
 
 EPS = 1e-5
 """Added to variances. Weight decay makes them small in a long study, whose loss does not depend on their scale."""
@@ -61,11 +61,25 @@ def find_last_layer(model: nn.Module, output_size: int, name: str) -> tuple[str,
 
 
 def with_last_layer(model: nn.Module, output_size: int, name: str) -> nn.Module:
-    """The network with its last linear layer replaced by a `LastLayer`."""
+    """The network with its last linear layer replaced by a `LastLayer`. A normalisation of its outputs is left out: it
+    is the features that are standardised then.
+
+    Example:
+        >>> with_last_layer(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)), 3, "mine")[1]
+        Identity()
+    """
     path, linear = find_last_layer(model, output_size, name)
-    above, _, last = path.rpartition(".")
-    setattr(model.get_submodule(above), last, LastLayer(linear.in_features, output_size))
+    leaves = [place for place, each in model.named_modules() if next(each.children(), None) is None]
+    behind = leaves[leaves.index(path) + 1 :]
+    if len(behind) == 1 and isinstance(model.get_submodule(behind[0]), nn.BatchNorm1d):
+        _replace(model, behind[0], nn.Identity())
+    _replace(model, path, LastLayer(linear.in_features, output_size))
     return model
+
+
+def _replace(model: nn.Module, path: str, layer: nn.Module) -> None:
+    above, _, last = path.rpartition(".")
+    setattr(model.get_submodule(above), last, layer)
 
 
 def last_layer_of(model: nn.Module) -> LastLayer:
@@ -97,9 +111,16 @@ def giving_features(model: nn.Module) -> AbstractContextManager[None]:
 
 @torch.no_grad()
 def require_flat_features(model: nn.Module, inputs: Tensor, name: str) -> None:
-    """Refuse a network whose last layer is given more than one row of features for an input."""
-    with last_layer_of(model).giving_features():
-        features = model(inputs)
+    """Refuse a network whose last layer is given more than one row of features for an input, or that does something
+    with its outputs."""
+    try:
+        with last_layer_of(model).giving_features():
+            features = model(inputs)
+    except Exception as error:  # what follows is the user's code, and is given features in the place of outputs
+        raise PreqError(
+            f"the model '{name}' does something with the outputs of its last linear layer, and a study (--study-steps) "
+            f"needs its features there ({in_one_line(error)}); end in that layer, or leave the study out"
+        ) from None
     if features.dim() != 2:
         raise PreqError(
             f"the last layer of the model '{name}' is given features of shape {tuple(features.shape[1:])}, and a study "

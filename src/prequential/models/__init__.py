@@ -29,6 +29,8 @@ from prequential.models.mnistnet import mnistnet
 from prequential.models.resnet import BLOCKS as RESNETS
 from prequential.models.resnet import resnet
 from prequential.models.shapes import Shape
+from prequential.models.simplecnn import CHANNELS as SIMPLE_CNNS
+from prequential.models.simplecnn import simplecnn
 from prequential.models.smallconv import smallconv
 from prequential.models.vgg import CONVOLUTIONS as VGGS
 from prequential.models.vgg import vgg, vgg_bn, vggpp
@@ -43,6 +45,7 @@ MODELS: dict[str, ModelFactory] = {
     "lenet": lenet,
     "smallconv": smallconv,
     "mnistnet": mnistnet,
+    **{f"simplecnn{side}": partial(simplecnn, kernel_size=side) for side in SIMPLE_CNNS},
     **{f"vgg{depth}": partial(vgg, depth=depth) for depth in VGGS},
     **{f"vgg{depth}-bn": partial(vgg_bn, depth=depth) for depth in VGGS},
     "vggpp": vggpp,
