@@ -38,7 +38,7 @@ def commands_of_rows(text: str) -> list[str]:
 
 def compared(text: str) -> str:
     """What the README's commands about five models print, without their pictures."""
-    lines = text[text.index("for model in") :].partition("```")[0].splitlines()
+    lines = text[text.index("for model in mlp1") :].partition("```")[0].splitlines()
     script = "\n".join(line for line in lines if not line.startswith("preq plot"))
     preq = Path(sys.executable).parent
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PATH": f"{preq}{os.pathsep}{os.environ['PATH']}"}
