@@ -51,6 +51,27 @@ def test_what_is_frozen_may_be_shared() -> None:
     check_model(factory, (5,), 3)
 
 
+class Centred(nn.Module):
+    """Inputs less a mean that never moves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.full((5,), 0.5))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return inputs - self.get_buffer("mean")
+
+
+def test_what_has_buffers_may_be_shared_while_they_are_as_they_were() -> None:
+    constant, moving = Centred(), nn.BatchNorm1d(5, affine=False)
+    assert run(lambda: nn.Sequential(constant, linear())).codelength == (
+        run(lambda: nn.Sequential(constant, linear())).codelength
+    )
+    run(lambda: nn.Sequential(moving, linear()))
+    with pytest.raises(PreqError, match=r"gives again what it gave before \(the layer '0'\)"):
+        run(lambda: nn.Sequential(moving, linear()))
+
+
 def test_the_public_check_finds_layers_that_come_again() -> None:
     shared = linear()
     with pytest.raises(AssertionError, match="returned the same layer '0' twice"):

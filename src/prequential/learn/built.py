@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -16,8 +16,9 @@ from prequential.models import ModelFactory, build, name_of
 from prequential.scaling import Scale
 from prequential.targets import Target
 
-_TAKEN = WeakSet[nn.Module]()
-"""Layers that learners were given, as long as anybody has them: they are trained in place."""
+_TAKEN = WeakKeyDictionary[nn.Module, list[Tensor] | None]()
+"""Layers that learners were given, as long as anybody has them: they are trained in place (None), or have buffers that
+may move, which were so."""
 
 
 def built_for(
@@ -46,15 +47,28 @@ def changing_layers(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
 
 
 def require_new(model: nn.Module, name: str) -> None:
-    """Refuse a model with a layer that a learner was given before: it would begin with what that one has learned."""
+    """Refuse a model with a layer that a learner was given before: it would begin with what that one has learned. One
+    that is not trained, and whose buffers are as they were, may be shared."""
     layers = list(changing_layers(model))
-    if used := [path for path, layer in layers if layer in _TAKEN]:
+    if used := [path for path, layer in layers if layer in _TAKEN and not _is_as_it_was(layer)]:
         where = f" (the layer '{used[0]}')" if used[0] else ""
         raise PreqError(
             f"the factory of the model '{name}' gives again what it gave before{where}, which may be trained by now; "
             "make fresh layers each time it is called, or return a copy.deepcopy of what you keep"
         )
-    _TAKEN.update(layer for _, layer in layers)
+    _TAKEN.update({layer: _buffers(layer) for _, layer in layers})
+
+
+def _buffers(layer: nn.Module) -> list[Tensor] | None:
+    """Copies, unless the layer is trained."""
+    if any(parameter.requires_grad for parameter in layer.parameters(recurse=False)):
+        return None
+    return [buffer.detach().cpu().clone() for buffer in layer.buffers(recurse=False) if not is_lazy(buffer)]
+
+
+def _is_as_it_was(layer: nn.Module) -> bool:
+    before, now = _TAKEN[layer], _buffers(layer)
+    return before is not None and now is not None and len(now) == len(before) and all(map(torch.equal, now, before))
 
 
 def fill_lazy(model: nn.Module, name: str, one_input: Callable[[], Tensor]) -> None:
