@@ -358,6 +358,11 @@ def test_what_follows_the_last_layer_is_a_normalisation_or_refused() -> None:
     for factory in (normalised, normalised_otherwise):
         pq.run(factory, data, replace(method, study_steps=0), seed=0)
 
+    def weighed(num_classes: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(5, 8), nn.utils.parametrizations.weight_norm(nn.Linear(8, num_classes)))
+
+    assert pq.run(weighed, data, method, seed=0).status == "finished", "a last layer may have parts"
+
 
 def test_a_learner_of_labels_alone_is_refused() -> None:
     data = blobs(48).without_heldout()

@@ -69,8 +69,8 @@ def with_last_layer(model: nn.Module, output_size: int, name: str) -> nn.Module:
         Identity()
     """
     path, linear = find_last_layer(model, output_size, name)
-    leaves = [place for place, each in model.named_modules() if next(each.children(), None) is None]
-    behind = leaves[leaves.index(path) + 1 :]
+    places = [place for place, _ in model.named_modules()]
+    behind = [place for place in places[places.index(path) + 1 :] if not place.startswith(f"{path}.")]
     if len(behind) == 1 and isinstance(model.get_submodule(behind[0]), nn.BatchNorm1d):
         _replace(model, behind[0], nn.Identity())
     _replace(model, path, LastLayer(linear.in_features, output_size))
