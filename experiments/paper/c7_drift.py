@@ -23,7 +23,7 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from jobs import SEEDS, Job, Result, Scale, by_seed, difference, draw_regret, main, mean_of, table
+from jobs import MORE_SEEDS, SEEDS, Job, Result, Scale, by_seed, difference, draw_regret, main, mean_of, table
 
 import prequential as pq
 
@@ -34,8 +34,6 @@ MIDDLES = {"hour": 12, "month": 6, "day": 15, "distance": 1500}
 """Of the numbers that are known of a flight before it departs: they are scaled without looking at the data."""
 NUM_MAILS = 5_451
 NUM_WORDS = 512
-MORE_SEEDS = (3, 4, 5)
-"""For what is uniform and the best scale of each other way; added when three seeds had left the intervals wide."""
 RECIPE = pq.Recipe(learning_rate=1e-3, ema_step_size=0.5, weight_decay=1e-2, eps=1e-4)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean
 
 from jobs import (
+    MORE_SEEDS,
     NARROW,
     SEEDS,
     SMALL,
@@ -40,8 +41,6 @@ KINDS = {
 PASSES, WIDTHS = (10, 22, 46, 100), (0.35, 0.71, 1.41, 2.83)
 NARROW_PASSES, RECIPES = (3, 12, 48), (0.03, 0.01)
 """Of --narrow: passes, and the EMA steps of its recipes."""
-MORE_SEEDS = (3, 4, 5)
-"""Of --narrow: added when three seeds had left the intervals wide, before any of them was run."""
 
 
 def method_of(name: str, passes: int, batch_size: int) -> object:

@@ -18,6 +18,7 @@ from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqError
 from prequential.events import EndStudy, Predict, Study, TrainBeside
 from prequential.learn.all_inputs import FromAllInputs
+from prequential.learn.last_layer import LastLayer, with_last_layer
 from prequential.learn.learner import Learner
 from prequential.methods import AllInputs, FullDataset, Method, ReplayStreams
 from prequential.methods.joint import method_settings
@@ -353,15 +354,38 @@ def test_what_follows_the_last_layer_is_a_normalisation_or_refused() -> None:
 
     data, method = blobs(48, num_classes=4).without_heldout(), AllInputs(method=METHOD, study_steps=2)
     assert pq.run(normalised, data, method, seed=0).nats.tolist() == pq.run(plain, data, method, seed=0).nats.tolist()
-    with pytest.raises(PreqError, match="does something with the outputs of its last linear layer"):
-        pq.run(normalised_otherwise, data, method, seed=0)
-    for factory in (normalised, normalised_otherwise):
+
+    def scaled(num_classes: int) -> nn.Module:
+        return ends_in(nn.Hardtanh(), num_classes)
+
+    for refused in (normalised_otherwise, scaled):
+        with pytest.raises(PreqError, match="does something with the outputs of its last linear layer"):
+            pq.run(refused, data, method, seed=0)
+    for factory in (normalised, normalised_otherwise, scaled):
         pq.run(factory, data, replace(method, study_steps=0), seed=0)
 
     def weighed(num_classes: int) -> nn.Module:
         return nn.Sequential(nn.Linear(5, 8), nn.utils.parametrizations.weight_norm(nn.Linear(8, num_classes)))
 
     assert pq.run(weighed, data, method, seed=0).status == "finished", "a last layer may have parts"
+
+
+def test_a_normalisation_before_the_last_layer_stays_whatever_the_order_it_is_told_in() -> None:
+    class Late(nn.Module):
+        def __init__(self, num_classes: int) -> None:
+            super().__init__()
+            self.below, self.last = nn.Linear(5, num_classes), nn.Linear(num_classes, num_classes)
+            self.norm = nn.BatchNorm1d(num_classes)
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            outputs: Tensor = self.last(self.norm(self.below(inputs)))
+            return outputs
+
+    assert isinstance(with_last_layer(Late(4), 4, "late").norm, nn.BatchNorm1d)
+    alone = with_last_layer(nn.Sequential(nn.Linear(5, 4)), 4, "alone")
+    assert isinstance(alone.get_submodule("0"), LastLayer)
+    data, method = blobs(48, num_classes=4).without_heldout(), AllInputs(method=METHOD, study_steps=2)
+    assert pq.run(Late, data, method, seed=0).status == "finished"
 
 
 def test_a_learner_of_labels_alone_is_refused() -> None:

@@ -68,7 +68,9 @@ def _buffers(layer: nn.Module) -> list[Tensor] | None:
 
 def _is_as_it_was(layer: nn.Module) -> bool:
     before, now = _TAKEN[layer], _buffers(layer)
-    return before is not None and now is not None and len(now) == len(before) and all(map(torch.equal, now, before))
+    if before is None or now is None or [each.dtype for each in now] != [each.dtype for each in before]:
+        return False
+    return all(map(torch.equal, now, before))
 
 
 def fill_lazy(model: nn.Module, name: str, one_input: Callable[[], Tensor]) -> None:

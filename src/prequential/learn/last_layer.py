@@ -69,17 +69,13 @@ def with_last_layer(model: nn.Module, output_size: int, name: str) -> nn.Module:
         Identity()
     """
     path, linear = find_last_layer(model, output_size, name)
-    places = [place for place, _ in model.named_modules()]
-    behind = [place for place in places[places.index(path) + 1 :] if not place.startswith(f"{path}.")]
-    if len(behind) == 1 and isinstance(model.get_submodule(behind[0]), nn.BatchNorm1d):
-        _replace(model, behind[0], nn.Identity())
-    _replace(model, path, LastLayer(linear.in_features, output_size))
-    return model
-
-
-def _replace(model: nn.Module, path: str, layer: nn.Module) -> None:
     above, _, last = path.rpartition(".")
-    setattr(model.get_submodule(above), last, layer)
+    parent = model.get_submodule(above)
+    names = [*parent._modules] if type(parent).forward is nn.Sequential.forward else []  # in this order, surely
+    if names[-2:-1] == [last] and isinstance(parent.get_submodule(names[-1]), nn.BatchNorm1d):
+        setattr(parent, names[-1], nn.Identity())
+    setattr(parent, last, LastLayer(linear.in_features, output_size))
+    return model
 
 
 def last_layer_of(model: nn.Module) -> LastLayer:
@@ -113,14 +109,20 @@ def giving_features(model: nn.Module) -> AbstractContextManager[None]:
 def require_flat_features(model: nn.Module, inputs: Tensor, name: str) -> None:
     """Refuse a network whose last layer is given more than one row of features for an input, or that does something
     with its outputs."""
+    last, given = last_layer_of(model), list[Tensor]()
+    handle = last.register_forward_hook(lambda _, inputs, outputs: given.append(outputs))
     try:
-        with last_layer_of(model).giving_features():
-            features = model(inputs)
+        with last.giving_features():
+            features, failed = model(inputs), ""
     except Exception as error:  # what follows is the user's code, and is given features in the place of outputs
+        failed = f" ({in_one_line(error)})"
+    finally:
+        handle.remove()
+    if failed or not given or given[-1].shape != features.shape or not torch.equal(given[-1], features):
         raise PreqError(
             f"the model '{name}' does something with the outputs of its last linear layer, and a study (--study-steps) "
-            f"needs its features there ({in_one_line(error)}); end in that layer, or leave the study out"
-        ) from None
+            f"needs its features there{failed}; end in that layer, or leave the study out"
+        )
     if features.dim() != 2:
         raise PreqError(
             f"the last layer of the model '{name}' is given features of shape {tuple(features.shape[1:])}, and a study "
