@@ -45,6 +45,7 @@ GRACE_SECONDS = 20.0
 """After the end: what has not stopped by then, since it compiles, is ended, and goes on from its last checkpoint."""
 LEAST_SECONDS = 150.0
 """A run that has less would do little more than compile."""
+SECONDS_BETWEEN_LOOKS = 5.0
 MOST_FAILED = 3
 """Runs in a row; then it is not they that are wrong, and nothing is kept of it."""
 STACKED = ("smallconv",)
@@ -196,12 +197,19 @@ class Queue:
         """Run what is missing and can get on in the time there is, several at once."""
         while True:
             for job in self.missing() if len(self._failed) < MOST_FAILED else ():
-                if len(self._running) < self.flags.at_once and job.key not in self._begun and self._is_worth(job):
+                if job.key in self._begun or job.waits_for:
+                    continue
+                if job.is_timed and self._running:
+                    break  # its turn comes when all others are over
+                if len(self._running) < self.flags.at_once and self._is_worth(job):
                     self._start(job)
             if not self._running:
                 break
             patience = self._end + GRACE_SECONDS - time.time()
-            if not (over := wait(self._running, max(patience, 0.0), FIRST_COMPLETED).done):
+            over = wait(self._running, min(max(patience, 0.0), SECONDS_BETWEEN_LOOKS), FIRST_COMPLETED).done
+            if not over and time.time() < self._end + GRACE_SECONDS:
+                continue  # a study may be over, which others wait for
+            if not over:
                 for process in multiprocessing.active_children():
                     process.kill()
                 print(*(f"{job.name}: ended in time" for _, job, _ in self._running.values()), sep="\n", flush=True)
@@ -219,6 +227,8 @@ class Queue:
         studied = {tuple(line.get("study_of") or ()) for line in done}
         if job.waits_for or (job.study and job.study in self._studies_under_way() - studied):
             return False
+        if any(other.is_timed for _, other, _ in self._running.values()):
+            return False
         if self.flags.tiny:
             return time.time() < self._end
         standing = read_standing(self.out / "runs" / job.name)
@@ -228,8 +238,10 @@ class Queue:
         return now + min(needed, LEAST_SECONDS) < self._end - SAVING_SECONDS and now + needed < self._stays
 
     def _studies_under_way(self) -> set[tuple[Any, ...]]:
-        """Those of runs that are going: whoever needs the same waits until it is kept."""
-        return {job.study for _, job, _ in self._running.values() if job.study is not None}
+        """Those of runs that have not come to their first label: whoever needs the same waits until it is kept."""
+        going = [job for _, job, _ in self._running.values() if job.study is not None]
+        standings = {job.study: read_standing(self.out / "runs" / job.name) for job in going}
+        return {study for study, standing in standings.items() if standing is None or not standing.position}
 
     def _start(self, job: Job) -> None:
         context = multiprocessing.get_context("spawn")

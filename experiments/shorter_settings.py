@@ -125,6 +125,9 @@ CELLS: dict[tuple[str, str], Cell] = {
                 },
             ),
             Setting(name="30 replays, 7 beside", **_RESNET, changes={"beside": 7, **_SURE}),
+            Setting(
+                name="30 replays, 7 beside, 9 views", **_RESNET, changes={"beside": 7, "average_views": 9, **_SURE}
+            ),
         ),
         members=2, own_studies=True, gates={"single": 9_600, "mixed": 9_000}, goal=7_000,
     ),

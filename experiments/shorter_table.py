@@ -40,7 +40,8 @@ def row_of(where: tuple[str, str], cell: Cell, done: Sequence[Result]) -> dict[s
     singles = [line for line in mine if line["row"] == "single" and line["status"] == "finished"]
     mixtures = [line for line in mine if line["row"] == MIXED and line["status"] == "finished"]
     mixed = min(mixtures, key=lambda line: line["nats"], default=None)
-    alone = list(mixed["members_nats"].values()) if mixed else [line["nats"] for line in singles]
+    members = list(mixed["members_nats"].values()) if mixed else []
+    alone = [line["nats"] for line in singles] + members[1 if singles else 0 :]  # the first is what seed 0 is alone
     reached = {"single": mean(alone), MIXED: mixed["nats"] if mixed else None}
     timed = [line for line in (*singles[:1], mixed) if line is not None]
     minutes = [f"{(line['study_seconds'] + line['seconds']) / 60:.0f}" for line in timed]

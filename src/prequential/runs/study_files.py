@@ -32,10 +32,11 @@ MOST_BYTES = 15_000_000
 """Of a file."""
 ROOM = MOST_BYTES - 100_000
 """The same for numbers, without a header."""
-DECIDE = ("prequential", "torch", "device_name", "cuda", "cpu_capability", "processor", "platform")
-"""Of the environment, what the bits of a study depend on …"""
-ON_A_CPU, ELSEWHERE = ("threads", "engine", "precision"), ("engine", "precision", "compiled", "deterministic")
-"""… and of how it is computed: a CPU always gives the same bits, with so many threads."""
+DECIDE = ("prequential", "torch", "device_name", "cuda", "platform", "engine", "precision")
+"""Of the environment and of how it computes, what the bits of a study depend on …"""
+ON_A_CPU, ELSEWHERE = ("cpu_capability", "processor", "threads"), ("compiled", "deterministic")
+"""… and what besides: a CPU always gives the same bits, with so many threads; what a CPU has to do with a study on
+another device are the first weights, which are told apart by themselves."""
 
 
 def default_folder() -> Path:
