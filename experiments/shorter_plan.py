@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,11 +88,18 @@ class Job:
 
     @property
     def study(self) -> tuple[Any, ...] | None:
-        """What is studied, told apart from other studies."""
+        """What is studied, told apart from other studies; by the first member if each has its own."""
         given = given_all_inputs(self.settled()[0])
         if given is None or not given.study_steps:
             return None
         return self.data, self.setting.model, given.study_steps, given.study_seed
+
+    @property
+    def studies(self) -> set[tuple[Any, ...]]:
+        """Those of all members."""
+        if self.study is None:
+            return set()
+        return {(*self.study[:-1], seed) for seed in range(self.members)} if self.own_studies else {self.study}
 
 
 COMPARED = (ALL, "cifar10")
@@ -292,15 +299,15 @@ def expected(job: Job) -> tuple[float, float]:
     trained = (method if given is None else given.method).most_work(job.stop or job.length).trained
     each = cost.labelled + (0.0 if given is None else given.beside * cost.beside)
     studied = 0 if given is None else given.study_steps * given.study_batch_size
-    studies = job.members if job.own_studies else 1
-    return 1e-6 * studied * cost.study * studies, 1e-6 * trained * each * job.members + START_SECONDS
+    of_studies = 1e-6 * studied * cost.study * len(job.studies)
+    return of_studies, 1e-6 * trained * each * job.members + START_SECONDS
 
 
-def seconds_left(job: Job, done: Sequence[Result]) -> float:
+def seconds_left(job: Job, done: Sequence[Result], kept: Collection[tuple[Any, ...]] = ()) -> float:
     """What it should take, with what is known of studies that are kept and of how fast such runs were."""
     of_study, learning = expected(job)
-    if job.study is not None and any(tuple(line.get("study_of") or ()) == job.study for line in done):
-        of_study = 0.0
+    known = {tuple(line.get("study_of") or ()) for line in done}.union(kept)
+    of_study *= len(job.studies - known) / max(len(job.studies), 1)
     model, several = job.setting.model, job.members > 1
     ran = [line for line in done if line["status"] != FAILED]
     alike = [line for line in ran if (line["given"], line["model"], line["members"] > 1) == (job.given, model, several)]

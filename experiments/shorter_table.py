@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from shorter_plan import COMPARED, FAILED, Job, Result, chosen, compared, expected, seconds_left
+from shorter_plan import COMPARED, FAILED, Job, Result, chosen, compared, seconds_left
 from shorter_settings import CELLS, SO_FAR, Cell
 
 GIVEN = {SO_FAR: "inputs so far", "all": "all inputs"}
@@ -101,12 +101,10 @@ def rows_compared(where: tuple[str, str], done: Sequence[Result]) -> Iterable[di
 
 def rows_missing(missing: Sequence[Job], done: Sequence[Result]) -> list[dict[str, str]]:
     """Jobs with expected minutes, and their sum; a study counts where it is first needed."""
-    rows, studies, total = [], set[Any](), 0.0
+    rows, studies, total = [], set[tuple[Any, ...]](), 0.0
     for job in missing:
-        seconds = seconds_left(job, done)
-        if job.study in studies or job.own_studies:  # then the studies are those of single runs before
-            seconds = max(seconds - expected(job)[0], 0.0)
-        studies.add(job.study)
+        seconds = seconds_left(job, done, studies)
+        studies |= job.studies
         total += seconds / 60
         waits = f"waits for {job.waits_for}" if job.waits_for else ""
         rows.append(

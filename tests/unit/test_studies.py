@@ -5,6 +5,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -470,3 +471,21 @@ def test_weights_that_fit_no_model_are_refused_before_the_run(tmp_path: Path) ->
         pq.run(no_bias, blobs(48), method, seed=0, out=tmp_path / "run", keep_weights=True)
     assert not (tmp_path / "run").exists()
     pq.run(no_bias, blobs(48), plain, seed=0, out=tmp_path / "plain", keep_weights=True)
+
+
+@pytest.mark.parametrize(
+    ("device", "deterministic", "is_another"), [("cpu", False, True), ("cuda", False, False), ("cuda", True, True)]
+)
+def test_another_cpu_means_another_study_where_bits_are_the_same_each_time(
+    device: str, deterministic: bool, is_another: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner: Any = SimpleNamespace(device=torch.device(device), study_key="key", begins_as="0.1 0.2")
+    names = (*study_files.DECIDE, *study_files.ON_A_CPU, *study_files.ELSEWHERE, *study_files.OF_THE_CPU)
+
+    def found(**changes: Any) -> Path:
+        here = dict.fromkeys(names, "here") | {"deterministic": deterministic} | changes
+        monkeypatch.setattr(study_files, "arithmetic", lambda _: here)
+        return study_files.place_of(Path("studies"), learner)
+
+    assert (found() != found(processor="another")) == is_another
+    assert found() != found(torch="another")

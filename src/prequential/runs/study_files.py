@@ -34,9 +34,9 @@ ROOM = MOST_BYTES - 100_000
 """The same for numbers, without a header."""
 DECIDE = ("prequential", "torch", "device_name", "cuda", "platform", "engine", "precision")
 """Of the environment and of how it computes, what the bits of a study depend on …"""
-ON_A_CPU, ELSEWHERE = ("cpu_capability", "processor", "threads"), ("compiled", "deterministic")
-"""… and what besides: a CPU always gives the same bits, with so many threads; what a CPU has to do with a study on
-another device are the first weights, which are told apart by themselves."""
+OF_THE_CPU, ON_A_CPU, ELSEWHERE = ("cpu_capability", "processor"), ("threads",), ("compiled", "deterministic")
+"""… and what besides: the first weights are drawn on a CPU, which decides their last bits wherever the bits of a study
+are the same each time; on a CPU they are, with so many threads."""
 
 
 def default_folder() -> Path:
@@ -47,7 +47,8 @@ def default_folder() -> Path:
 def place_of(folder: Path, learner: FromAllInputs) -> Path:
     """The folder of a learner's study: for other inputs, settings, code of the network or arithmetic it is another."""
     made = arithmetic(learner)
-    names = (*DECIDE, *(ON_A_CPU if learner.device.type == "cpu" else ELSEWHERE))
+    is_cpu = learner.device.type == "cpu"
+    names = DECIDE + (ON_A_CPU if is_cpu else ELSEWHERE) + (OF_THE_CPU if is_cpu or made["deterministic"] else ())
     told = {"key": learner.study_key, "begins": learner.begins_as, **{name: made[name] for name in names}}
     return folder / digest_of(json.dumps(told, sort_keys=True).encode())
 
