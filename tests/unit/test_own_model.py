@@ -2,6 +2,8 @@
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -39,6 +41,18 @@ def test_fresh_weights_are_fresh_at_every_split_point() -> None:
     kept = linear()
     with pytest.raises(PreqError, match="gives again what it gave before"):
         pq.run(lambda: kept, blobs(32), pq.ChunksFromScratch(split_points=(8, 16), epochs=1, batch_size=4), seed=0)
+
+
+@pytest.mark.parametrize(
+    "method", [METHOD, pq.ChunksFromScratch(split_points=(8, 16), epochs=1, batch_size=4)], ids=["mi-rs", "ci-fs"]
+)
+def test_a_run_that_is_kept_needs_models_that_are_fresh(method: Any, tmp_path: Path) -> None:
+    """Its checkpoints remember what a fresh one does, so it would end at the first of them."""
+    kept = linear()
+    with pytest.raises(PreqError, match="gives again what it gave before"):
+        pq.run(lambda: kept, blobs(32), method, seed=0, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    assert pq.run(linear, blobs(32), method, seed=0, out=tmp_path / "run").status == "finished"
 
 
 def test_what_is_frozen_may_be_shared() -> None:
@@ -103,6 +117,19 @@ class Growing(Clipped):
         return nn.functional.linear(inputs, self.weight, self.bias)
 
 
+class Turning(Clipped):
+    """Has two weights in turn, so that after two looks all seems as it was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.other = [torch.zeros(3, 5)]
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        mine = self.weight.data
+        self.weight.data, self.other = self.other[0], [mine]
+        return nn.functional.linear(inputs, self.weight, self.bias)
+
+
 class InPlace(Clipped):
     """The same bound in the weights that are trained."""
 
@@ -111,7 +138,9 @@ class InPlace(Clipped):
         return nn.functional.linear(inputs, self.weight, self.bias)
 
 
-@pytest.mark.parametrize(("factory", "key"), [(Clipped, "weight"), (Replaced, "weight"), (Growing, "more.weight")])
+@pytest.mark.parametrize(
+    ("factory", "key"), [(Clipped, "weight"), (Replaced, "weight"), (Turning, "weight"), (Growing, "more.weight")]
+)
 def test_parameters_that_come_or_go_in_forward_are_refused(factory: type[nn.Module], key: str) -> None:
     told = rf"replaces its parameter '{key}' while training, so it can be neither trained nor averaged; change it in pl"
     with pytest.raises(PreqError, match=told):

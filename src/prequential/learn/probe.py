@@ -37,6 +37,7 @@ def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> 
                 f"the model '{name}' draws random numbers when it predicts; a code needs the same prediction "
                 "twice: use nn.Dropout, or F.dropout(..., training=self.training)"
             )
+        _require_in_place("parameter", weights_before, _places(scratch.named_parameters()), name)
         buffers_before = _places(scratch.named_buffers())
         with noting_draws(inputs.device) as drew_training:
             logits = require_logits(scratch.train(), inputs, target, name)
@@ -50,15 +51,15 @@ def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> 
     return frozenset(drew_training)
 
 
-def _places(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, int]:
-    """Where tensors lie in memory."""
-    return {key: tensor.data_ptr() for key, tensor in tensors}
+def _places(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
+    """What tensors hold in memory, which nothing else can take as long as this is there."""
+    return {key: tensor.detach() for key, tensor in tensors}
 
 
-def _require_in_place(kind: str, before: dict[str, int], after: dict[str, int], name: str) -> None:
+def _require_in_place(kind: str, before: dict[str, Tensor], after: dict[str, Tensor], name: str) -> None:
     """Refuse a model whose tensors come, go or move: nobody would train, average or save the new ones."""
     for key in {**before, **after}:
-        if before.get(key) != after.get(key):
+        if key not in before or key not in after or before[key].data_ptr() != after[key].data_ptr():
             goes = "neither averaged nor saved" if kind == "buffer" else "neither trained nor averaged"
             raise PreqError(
                 f"the model '{name}' replaces its {kind} '{key}' while training, so it can be {goes}; change it in "
