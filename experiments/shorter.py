@@ -92,6 +92,8 @@ def model_of(job: Job) -> Any:
     name, method = job.setting.model, job.settled()[0]
     if job.members == 1:
         return name
+    if job.setting.models:
+        return pq.Experts(job.models)
     if job.own_studies:
         return pq.Experts([pq.Expert(name, replace(method, study_seed=seed)) for seed in range(job.members)])
     if name in STACKED or job.given == ALL:

@@ -66,13 +66,14 @@ class Job:
     def command(self) -> str:
         """What does the same."""
         setting, words = self.setting, ["preq run", self.data]
-        words += ["--experts", TWO_STUDIES] if self.own_studies else [setting.model]
+        words += ["--experts", TWO_STUDIES] if self.own_studies else self.models[: None if setting.models else 1]
         words += ["--width", f"{setting.width:g}"] if setting.width != 1 else []
         words += ["--all-inputs"] if self.given == ALL else []
         words += ["--preset", setting.preset] if self.given == SO_FAR or setting.preset != "all-inputs" else []
         words += ["--method", setting.method] if setting.method != "mi-rs" else []
         words += setting.flags()
-        words += ["--members", str(self.members)] if self.members > 1 and not self.own_studies else []
+        alike = self.members > 1 and not self.own_studies and not setting.models
+        words += ["--members", str(self.members)] if alike else []
         words += ["--study-seed", str(self.study_seed)] if self.study_seed else []
         return " ".join([*words, "--seed", str(self.seed)])
 
@@ -85,6 +86,11 @@ class Job:
     def is_timed(self) -> bool:
         """Whether others get as many minutes as it took, so that nothing may run beside it."""
         return self.row not in ("candidate", "mixed") and self.seed == 0
+
+    @property
+    def models(self) -> list[str]:
+        """One for each member."""
+        return list(self.setting.models) or [self.setting.model] * self.members
 
     @property
     def study(self) -> tuple[Any, ...] | None:
@@ -142,6 +148,7 @@ def _jobs(done: Sequence[Result]) -> Iterator[Job]:
         if where == COMPARED:
             yield from (_single(where, done, seed) for seed in range(SEEDS))
         yield _mixed(where, cell, done)
+        yield from _together(where, cell)
     yield from _left_out(done)
     yield _longer(done)
 
@@ -187,6 +194,12 @@ def _mixed(where: tuple[str, str], cell: Cell, done: Sequence[Result]) -> Job:
         row="mixed", given=given, data=data, setting=setting, members=cell.members, own_studies=cell.own_studies,
         waits_for=waits,
     )  # fmt: skip
+
+
+def _together(where: tuple[str, str], cell: Cell) -> Iterator[Job]:
+    given, data = where
+    for setting in cell.together:
+        yield Job(row="mixed", given=given, data=data, setting=setting, members=len(setting.models))
 
 
 def _result_of(job: Job, done: Iterable[Result]) -> Result | None:
@@ -295,12 +308,12 @@ START_SECONDS = 60.0
 def expected(job: Job) -> tuple[float, float]:
     """Seconds of study, and of learning."""
     method, _ = job.settled()
-    given, cost = given_all_inputs(method), COSTS[job.setting.model]
+    given, costs = given_all_inputs(method), [COSTS[model] for model in job.models]
     trained = (method if given is None else given.method).most_work(job.stop or job.length).trained
-    each = cost.labelled + (0.0 if given is None else given.beside * cost.beside)
+    each = sum(cost.labelled + (0.0 if given is None else given.beside * cost.beside) for cost in costs)
     studied = 0 if given is None else given.study_steps * given.study_batch_size
-    of_studies = 1e-6 * studied * cost.study * len(job.studies)
-    return of_studies, 1e-6 * trained * each * job.members + START_SECONDS
+    of_studies = 1e-6 * studied * costs[0].study * len(job.studies)
+    return of_studies, 1e-6 * trained * each + START_SECONDS
 
 
 def seconds_left(job: Job, done: Sequence[Result], kept: Collection[tuple[Any, ...]] = ()) -> float:

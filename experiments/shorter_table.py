@@ -39,8 +39,10 @@ def row_of(where: tuple[str, str], cell: Cell, done: Sequence[Result]) -> dict[s
     mine = [] if waits else [line for line in done if line_is(line, given, data, setting.name)]
     singles = [line for line in mine if line["row"] == "single" and line["status"] == "finished"]
     mixtures = [line for line in mine if line["row"] == MIXED and line["status"] == "finished"]
+    members = list(mixtures[0]["members_nats"].values()) if mixtures else []
+    names = {each.name for each in cell.together}
+    mixtures += [line for line in done if line["setting"] in names and line["row"] == MIXED]
     mixed = min(mixtures, key=lambda line: line["nats"], default=None)
-    members = list(mixed["members_nats"].values()) if mixed else []
     alone = [line["nats"] for line in singles] + members[1 if singles else 0 :]  # the first is what seed 0 is alone
     reached = {"single": mean(alone), MIXED: mixed["nats"] if mixed else None}
     timed = [line for line in (*singles[:1], mixed) if line is not None]
@@ -52,7 +54,7 @@ def row_of(where: tuple[str, str], cell: Cell, done: Sequence[Result]) -> dict[s
         "held-out error": share(mixed and mixed["heldout"] and mixed["heldout"]["error_rate"]),
         "gate": gates(cell, reached), "goal": f"{cell.goal:,.0f}",
         "tried": str(len(compared(where, done)) or "–"), "minutes": ", ".join(minutes) or "–",
-        "setting": "–" if waits else setting.name,
+        "setting": "–" if waits else mixed["setting"] if mixed else setting.name,
     }  # fmt: skip
 
 
