@@ -226,8 +226,7 @@ class Queue:
     def _is_worth(self, job: Job) -> bool:
         """Whether nothing must be known before, it gets on in the time there is, and ends while the machine stays."""
         done = self.known()
-        studied = {tuple(line.get("study_of") or ()) for line in done}
-        if job.waits_for or (job.study and job.study in self._studies_under_way() - studied):
+        if job.waits_for or (job.study and job.study in self._studies_under_way()):
             return False
         if any(other.is_timed for _, other, _ in self._running.values()):
             return False

@@ -38,12 +38,17 @@ def row_of(where: tuple[str, str], cell: Cell, done: Sequence[Result]) -> dict[s
     setting, waits = chosen(where, done)
     mine = [] if waits else [line for line in done if line_is(line, given, data, setting.name)]
     singles = [line for line in mine if line["row"] == "single" and line["status"] == "finished"]
+    singles.sort(key=lambda line: line["seed"])
     mixtures = [line for line in mine if line["row"] == MIXED and line["status"] == "finished"]
     members = list(mixtures[0]["members_nats"].values()) if mixtures else []
     names = {each.name for each in cell.together}
-    mixtures += [line for line in done if line["setting"] in names and line["row"] == MIXED]
+    others = [line for line in done if (line["given"], line["data"]) == where and line["setting"] in names]
+    others = [line for line in others if line["row"] == MIXED and line["status"] == "finished"]
+    mixtures += others
     mixed = min(mixtures, key=lambda line: line["nats"], default=None)
-    alone = [line["nats"] for line in singles] + members[1 if singles else 0 :]  # the first is what seed 0 is alone
+    alone = [line["nats"] for line in singles] + members[
+        any(line["seed"] == 0 for line in singles) :
+    ]  # of which the first is seed 0
     reached = {"single": mean(alone), MIXED: mixed["nats"] if mixed else None}
     timed = [line for line in (*singles[:1], mixed) if line is not None]
     minutes = [f"{(line['study_seconds'] + line['seconds']) / 60:.0f}" for line in timed]
@@ -53,7 +58,7 @@ def row_of(where: tuple[str, str], cell: Cell, done: Sequence[Result]) -> dict[s
         MIXED: "–" if mixed is None else f"{mixed['nats']:,.0f}",
         "held-out error": share(mixed and mixed["heldout"] and mixed["heldout"]["error_rate"]),
         "gate": gates(cell, reached), "goal": f"{cell.goal:,.0f}",
-        "tried": str(len(compared(where, done)) or "–"), "minutes": ", ".join(minutes) or "–",
+        "tried": str(len(compared(where, done)) + len(others) or "–"), "minutes": ", ".join(minutes) or "–",
         "setting": "–" if waits else mixed["setting"] if mixed else setting.name,
     }  # fmt: skip
 

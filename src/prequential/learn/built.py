@@ -34,6 +34,7 @@ def built_for(
     if model.train() is not model:
         raise PreqError(f"the model '{name}' does not return itself from train(); end that method with return self")
     fill_lazy(model, name, lambda: to_network_input(data.inputs(np.zeros(1, np.int64)), scale))
+    _TAKEN.update({layer: _buffers(layer) for _, layer in changing_layers(model)})
     require_apart(model, name)
     return model
 
@@ -49,14 +50,12 @@ def changing_layers(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
 def require_new(model: nn.Module, name: str) -> None:
     """Refuse a model with a layer that a learner was given before: it would begin with what that one has learned. One
     that is not trained, and whose buffers are as they were, may be shared."""
-    layers = list(changing_layers(model))
-    if used := [path for path, layer in layers if layer in _TAKEN and not _is_as_it_was(layer)]:
+    if used := [path for path, layer in changing_layers(model) if layer in _TAKEN and not _is_as_it_was(layer)]:
         where = f" (the layer '{used[0]}')" if used[0] else ""
         raise PreqError(
             f"the factory of the model '{name}' gives again what it gave before{where}, which may be trained by now; "
             "make fresh layers each time it is called, or return a copy.deepcopy of what you keep"
         )
-    _TAKEN.update({layer: _buffers(layer) for _, layer in layers})
 
 
 def _buffers(layer: nn.Module) -> list[Tensor] | None:
@@ -68,9 +67,9 @@ def _buffers(layer: nn.Module) -> list[Tensor] | None:
 
 def _is_as_it_was(layer: nn.Module) -> bool:
     before, now = _TAKEN[layer], _buffers(layer)
-    if before is None or now is None or [each.dtype for each in now] != [each.dtype for each in before]:
+    if before is None or now is None or len(before) != len(now):
         return False
-    return all(map(torch.equal, now, before))
+    return all(torch.equal(one.to(other.dtype), other) for one, other in zip(before, now, strict=True))
 
 
 def fill_lazy(model: nn.Module, name: str, one_input: Callable[[], Tensor]) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import warnings
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -51,15 +52,29 @@ def probe_model(model: nn.Module, inputs: Tensor, target: Target, name: str) -> 
     return frozenset(drew_training)
 
 
-def _places(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
-    """What tensors hold in memory, which nothing else can take as long as this is there."""
-    return {key: tensor.detach() for key, tensor in tensors}
+class _Place(NamedTuple):
+    """A tensor, and where it is."""
+
+    tensor: Tensor
+    address: int
+    shape: torch.Size
+    content: Tensor
+    """Nothing else can take the memory as long as this is there."""
+
+    def stays(self, other: "_Place", *, same: bool) -> bool:
+        is_it = self.tensor is other.tensor or not same
+        return is_it and (self.address, self.shape) == (other.address, other.shape)
 
 
-def _require_in_place(kind: str, before: dict[str, Tensor], after: dict[str, Tensor], name: str) -> None:
-    """Refuse a model whose tensors come, go or move: nobody would train, average or save the new ones."""
+def _places(tensors: Iterable[tuple[str, Tensor]]) -> dict[str, _Place]:
+    return {key: _Place(tensor, tensor.data_ptr(), tensor.shape, tensor.detach()) for key, tensor in tensors}
+
+
+def _require_in_place(kind: str, before: dict[str, _Place], after: dict[str, _Place], name: str) -> None:
+    """Refuse a model whose tensors come, go, move or grow: nobody would train, average or save the new ones."""
     for key in {**before, **after}:
-        if key not in before or key not in after or before[key].data_ptr() != after[key].data_ptr():
+        one, other = before.get(key), after.get(key)
+        if one is None or other is None or not one.stays(other, same=kind == "parameter"):
             goes = "neither averaged nor saved" if kind == "buffer" else "neither trained nor averaged"
             raise PreqError(
                 f"the model '{name}' replaces its {kind} '{key}' while training, so it can be {goes}; change it in "

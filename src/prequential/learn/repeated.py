@@ -28,12 +28,6 @@ def networks_of(learner: Learning) -> list[BaseLearner]:
     return [each for each in getattr(learner, "members", [learner]) if isinstance(each, BaseLearner)]
 
 
-def require_another_model(learner: BaseLearner) -> None:
-    """Refuse a factory that gives the same model again: a checkpoint remembers what a fresh one does."""
-    with seeded(learner.seed, "another", 0, learner.device, FOREIGN):
-        learner._built()
-
-
 @torch.no_grad()
 def prediction_of_few(learner: BaseLearner) -> Tensor:
     """What the network gives for a few examples; where there are members, they come first."""

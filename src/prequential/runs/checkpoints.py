@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
-from prequential.errors import PreqWarning
+from prequential.errors import PreqError, PreqWarning
 from prequential.files import digest_of, read_array, write_atomically, writing
 from prequential.formats import CHECKPOINT, SAFETENSORS
 from prequential.learn.base import BaseLearner
@@ -126,8 +126,12 @@ class Checkpoint:
 
 
 def _outputs(networks: Sequence[BaseLearner]) -> State:
-    """What each network gives for a few examples, in both modes."""
-    return {PREDICTED: [*map(prediction_of_few, networks)], TRAINED: [*map(training_of_few, networks)]}
+    """What each network gives for a few examples, in both modes; in the second nothing is known of networks that can be
+    made only once, or that come again with what they have learned."""
+    found = {PREDICTED: [*map(prediction_of_few, networks)]}
+    with contextlib.suppress(PreqError):
+        found[TRAINED] = [*map(training_of_few, networks)]
+    return found
 
 
 def _of_one_member(meta: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from prequential.data.optional import capabilities
 from prequential.errors import PreqError, require_number
 from prequential.files import allow_open_files
 from prequential.learn.environment import require_threads
-from prequential.learn.repeated import networks_of, require_another_model
 from prequential.lock import DirectoryLock
 from prequential.mixers.kept import expert_names
 from prequential.runs.directory import RunDirectory
@@ -78,8 +77,6 @@ class Course:
             require_keepable(session.learner)
         if self.paths is None:
             return list(_Going(self, session, numbers, None).run().values())
-        for network in networks_of(session.learner):
-            require_another_model(network)  # before anything is written
         with contextlib.ExitStack() as locks:
             for path in self.paths:
                 locks.enter_context(DirectoryLock(require_writable(path)))
