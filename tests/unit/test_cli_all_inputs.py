@@ -195,8 +195,8 @@ def test_a_sweep_is_given_all_inputs(tmp_path: Path, capsys: Captured) -> None:
 
 def test_a_preset_is_made_for_all_inputs() -> None:
     given, alone = (settled(*words.split()).method for words in ("--all-inputs", "--preset all-inputs"))
-    assert (given.study_steps, given.beside, given.body_rate) == (600, 7, 0.3)
-    assert given.method == alone == pq.ReplayStreams(num_streams=80, batch_size=32, first_block=8, min_steps=32)
+    assert (given.study_steps, given.beside, given.body_rate) == (600, 7, 1.0)
+    assert given.method == alone == pq.ReplayStreams(num_streams=60, batch_size=32, first_block=8, min_steps=8)
     assert settled("--all-inputs", "--preset", "best").method.study_steps == 0
 
 
