@@ -100,7 +100,7 @@ BEYOND: list[tuple[str, str, str, str, set[str]]] = [
     ("best", "cifar100", "vggpp", "cifar", {
         "augment", "average_flips", "average_views", "weight_decay", "label_smoothing",
     }),
-    ("best", "mnist", "lenet", "mnist", {"full_rate_steps"}),
+    ("best", "mnist", "lenet", "mnist", {"optimizer", "learning_rate", "full_rate_steps", "augment", "average_views"}),
     ("plain", "mnist", "smallconv", "mnist", {"full_rate_steps"}),
     ("best", "mnist", "smallconv", "mnist", {"full_rate_steps", "augment"}),
 ]  # fmt: skip
