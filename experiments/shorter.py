@@ -199,12 +199,13 @@ class Queue:
         """Run what is missing and can get on in the time there is, several at once."""
         while True:
             for job in self.missing() if len(self._failed) < MOST_FAILED else ():
-                if job.key in self._begun or job.waits_for:
+                if len(self._running) >= self.flags.at_once:
+                    break
+                if job.key in self._begun or not self._is_worth(job):
                     continue
                 if job.is_timed and self._running:
                     break  # its turn comes when all others are over
-                if len(self._running) < self.flags.at_once and self._is_worth(job):
-                    self._start(job)
+                self._start(job)
             if not self._running:
                 break
             patience = self._end + GRACE_SECONDS - time.time()
@@ -226,7 +227,7 @@ class Queue:
     def _is_worth(self, job: Job) -> bool:
         """Whether nothing must be known before, it gets on in the time there is, and ends while the machine stays."""
         done = self.known()
-        if job.waits_for or (job.study and job.study in self._studies_under_way()):
+        if job.waits_for or job.studies & self._studies_under_way():
             return False
         if any(other.is_timed for _, other, _ in self._running.values()):
             return False
@@ -240,9 +241,9 @@ class Queue:
 
     def _studies_under_way(self) -> set[tuple[Any, ...]]:
         """Those of runs that have not come to their first label: whoever needs the same waits until it is kept."""
-        going = [job for _, job, _ in self._running.values() if job.study is not None]
-        standings = {job.study: read_standing(self.out / "runs" / job.name) for job in going}
-        return {study for study, standing in standings.items() if standing is None or not standing.position}
+        going = [job for _, job, _ in self._running.values() if job.studies]
+        standings = [(job.studies, read_standing(self.out / "runs" / job.name)) for job in going]
+        return {study for studies, standing in standings if not (standing and standing.position) for study in studies}
 
     def _start(self, job: Job) -> None:
         context = multiprocessing.get_context("spawn")

@@ -37,18 +37,16 @@ def row_of(where: tuple[str, str], cell: Cell, done: Sequence[Result]) -> dict[s
     given, data = where
     setting, waits = chosen(where, done)
     mine = [] if waits else [line for line in done if line_is(line, given, data, setting.name)]
-    singles = [line for line in mine if line["row"] == "single" and line["status"] == "finished"]
-    singles.sort(key=lambda line: line["seed"])
-    mixtures = [line for line in mine if line["row"] == MIXED and line["status"] == "finished"]
-    members = list(mixtures[0]["members_nats"].values()) if mixtures else []
-    names = {each.name for each in cell.together}
-    others = [line for line in done if (line["given"], line["data"]) == where and line["setting"] in names]
-    others = [line for line in others if line["row"] == MIXED and line["status"] == "finished"]
-    mixtures += others
-    mixed = min(mixtures, key=lambda line: line["nats"], default=None)
-    alone = [line["nats"] for line in singles] + members[
-        any(line["seed"] == 0 for line in singles) :
-    ]  # of which the first is seed 0
+    ended = [line for line in mine if line["status"] == "finished"]
+    singles = sorted((line for line in ended if line["row"] == "single"), key=lambda line: line["seed"])
+    of_members = [line for line in ended if line["row"] == MIXED]
+    members = [nats for line in of_members for nats in line["members_nats"].values()]
+    if singles and singles[0]["seed"] == 0:
+        members = members[1:]  # the first is what seed 0 is alone
+    alone = [line["nats"] for line in singles] + members
+    others = [line for each in cell.together for line in done if line_is(line, given, data, each.name)]
+    others = [line for line in others if line["status"] == "finished"]
+    mixed = min([*of_members, *others], key=lambda line: line["nats"], default=None)
     reached = {"single": mean(alone), MIXED: mixed["nats"] if mixed else None}
     timed = [line for line in (*singles[:1], mixed) if line is not None]
     minutes = [f"{(line['study_seconds'] + line['seconds']) / 60:.0f}" for line in timed]

@@ -48,8 +48,6 @@ def nats(data: ArraySequence, execution: pq.Execution, method: Any = METHOD) -> 
 def test_recorded_steps_are_the_eager_ones_in_double_precision(
     mnist: ArraySequence, kind: str, *, compiled: bool
 ) -> None:
-    # draws are single precision; a compiler takes the sine and cosine of what is made of them otherwise than torch does
-    tolerance = 1e-5 if compiled else 1e-6
     data, views = mnist.take(40), ("affine", "jitter:0.4")
     method = given_inputs(study_views=views, strong_views=views, weak_views=("flip",), threshold_kind=kind)
     with warnings.catch_warnings():
@@ -59,7 +57,7 @@ def test_recorded_steps_are_the_eager_ones_in_double_precision(
         for learner in (eager, graphed):
             study(learner, data)
         assert graphed.fallback is None  # what could not be recorded or compiled, and why
-        assert_alike(eager, graphed, tolerance)
+        assert_alike(eager, graphed, 1e-6)
         assert (StudyProgram, 12) in graphed._programs
         for learner in (eager, graphed):
             learner.end_study(np.arange(40))
@@ -67,7 +65,7 @@ def test_recorded_steps_are_the_eager_ones_in_double_precision(
         for learner in (eager, graphed):
             train_beside(learner, data)
     assert (BesideProgram, (8, 16)) in graphed._programs
-    assert_alike(eager, graphed, tolerance)
+    assert_alike(eager, graphed, 1e-6)
     assert graphed.fallback is None
 
 
