@@ -20,6 +20,7 @@ from prequential.errors import PreqError, in_one_line
 from prequential.events import Train
 from prequential.files import bytes_of, digest_of, read_array, reading, write_array, write_atomically
 from prequential.formats import KEPT_WEIGHTS, TENSORS
+from prequential.learn.built import built_for
 from prequential.learn.last_layer import LastLayer, tensors_without
 from prequential.learn.learner import Learner
 from prequential.learn.learning import Learning
@@ -86,8 +87,8 @@ def _require_own_names(learner: Learner) -> None:
     if not any(isinstance(each, LastLayer) for each in learner.averaged.modules()):
         return
     with seeded(learner.seed, "initialise", -1, None, FOREIGN):
-        own = learner._built().state_dict().keys()
-    kept = tensors_without(learner.averaged).keys()
+        model = built_for(learner.factory, learner.data, learner.target, learner.width, learner.inputs.scale)
+    kept, own = tensors_without(learner.averaged).keys(), model.state_dict().keys()
     if differ := sorted(kept ^ own):
         raise PreqError(
             f"a study leaves its last layer a weight and a bias, and '{name_of(learner.factory)}' has others there "
