@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import prequential as pq
-from prequential.data.sequence import ArraySequence
+from prequential.data.sequence import ArraySequence, to_network_input
 from prequential.learn.all_inputs import FromAllInputs
 from prequential.learn.graph_all_inputs import BesideProgram, GraphFromAllInputs, StudyProgram
 from prequential.methods import ReplayStreams
@@ -43,12 +43,19 @@ def nats(data: ArraySequence, execution: pq.Execution, method: Any = METHOD) -> 
     return record.nats
 
 
+def already_scaled(data: ArraySequence) -> ArraySequence:
+    """The same images as floats. Pixels are scaled in single precision, and compiled code rounds that once where eager
+    code rounds twice: half a unit of the last place, which a weight that has hardly a gradient shows as 2e-6."""
+    images = to_network_input(data.inputs(np.arange(len(data))))
+    return pq.from_arrays(images.numpy(), data.labels(np.arange(len(data))).numpy(), num_classes=data.num_classes)
+
+
 @pytest.mark.parametrize("compiled", [False, True], ids=["recorded", "compiled"])
 @pytest.mark.parametrize("kind", ["fixed", "relative", "adaptive"])
 def test_recorded_steps_are_the_eager_ones_in_double_precision(
     mnist: ArraySequence, kind: str, *, compiled: bool
 ) -> None:
-    data, views = mnist.take(40), ("affine", "jitter:0.4")
+    data, views = already_scaled(mnist.take(40)), ("affine", "jitter:0.4")
     method = given_inputs(study_views=views, strong_views=views, weak_views=("flip",), threshold_kind=kind)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of compilers; that nothing fell back is asked below
