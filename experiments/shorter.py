@@ -93,7 +93,8 @@ def model_of(job: Job) -> Any:
     if job.members == 1:
         return name
     if job.setting.models:
-        return pq.Experts(job.models)
+        twins = {model for model in job.models if job.models.count(model) > 1 and model not in STACKED}
+        return pq.Experts([_by_itself(model) if model in twins else model for model in job.models])
     if job.own_studies:
         return pq.Experts([pq.Expert(name, replace(method, study_seed=seed)) for seed in range(job.members)])
     if name in STACKED or job.given == ALL:
@@ -143,7 +144,7 @@ def line_of(job: Job, record: pq.Record, watch: Watch) -> Result:
         "errors": int((record.labels != record.predicted)[: job.stop].sum()), "heldout": record.heldout,
         "members_nats": members, "flops": record.flops, "study": study, "study_of": job.study,
         "study_seconds": round(sum(each["seconds"] for each in of_studies), 1), "seconds": round(seconds, 1),
-        "expected_seconds": round(expected(job)[1], 1),
+        "expected_seconds": round(expected(job)[1], 1), "given_seconds": job.seconds,
         "labelled_per_second": round(watch.labelled_per_second or trained / max(seconds, 1e-3), 1),
         "curve": curve, "method": record.method, "recipe": _unusual(record.recipe), "width": job.setting.width,
         "machine": made["device_name"], **versions, "compiled": made.get("compiled"),

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from shorter_plan import COMPARED, FAILED, Job, Result, chosen, compared, seconds_left
+from shorter_plan import COMPARED, FAILED, Job, Result, chosen, compared, seconds_left, whole_nats
 from shorter_settings import CELLS, SO_FAR, Cell
 
 GIVEN = {SO_FAR: "inputs so far", "all": "all inputs"}
@@ -44,8 +44,8 @@ def row_of(where: tuple[str, str], cell: Cell, done: Sequence[Result]) -> dict[s
     if singles and singles[0]["seed"] == 0:
         members = members[1:]  # the first is what seed 0 is alone
     alone = [line["nats"] for line in singles] + members
-    others = [line for each in cell.together for line in done if line_is(line, given, data, each.name)]
-    others = [line for line in others if line["status"] == "finished"]
+    others = [line for line in done if (line["given"], line["data"], line["row"]) == (given, data, MIXED)]
+    others = [line for line in others if line["status"] == "finished" and line not in of_members]
     mixed = min([*of_members, *others], key=lambda line: line["nats"], default=None)
     reached = {"single": mean(alone), MIXED: mixed["nats"] if mixed else None}
     timed = [line for line in (*singles[:1], mixed) if line is not None]
@@ -76,6 +76,11 @@ def gates(cell: Cell, reached: Mapping[str, float | None]) -> str:
     return "; ".join(words)
 
 
+def minutes_of_learning(line: Result) -> float:
+    """Where replays were counted so that they fill some minutes, those; several runs may have shared the machine."""
+    return float(line.get("given_seconds") or line["seconds"]) / 60
+
+
 def rows_left_out(done: Sequence[Result]) -> list[dict[str, str]]:
     """What study and inputs beside are worth."""
     setting, waits = chosen(COMPARED, done)
@@ -88,7 +93,7 @@ def rows_left_out(done: Sequence[Result]) -> list[dict[str, str]]:
             "run": "whole" if line["row"] == "single" else line["row"],
             "given": GIVEN[line["given"]], "nats": f"{line['nats']:,.0f}" if line["nats"] is not None else "–",
             "held-out error": share(line["heldout"] and line["heldout"]["error_rate"]),
-            "minutes of study": f"{line['study_seconds'] / 60:.1f}", "of learning": f"{line['seconds'] / 60:.1f}",
+            "minutes of study": f"{line['study_seconds'] / 60:.1f}", "of learning": f"{minutes_of_learning(line):.1f}",
             "command": line["command"],
         }
         for line in lines
@@ -100,8 +105,11 @@ def rows_compared(where: tuple[str, str], done: Sequence[Result]) -> Iterable[di
     lines = compared(where, done)
     for line in lines:
         nats = line["status"] if line["nats"] is None else f"{line['nats']:,.0f}"
-        labels = f"{line.get('labels', 0):,}"
-        yield {"given": GIVEN[where[0]], "data": where[1], "nats": nats, "labels": labels, "setting": line["setting"]}
+        labels, whole = f"{line.get('labels', 0):,}", whole_nats(line)
+        yield {
+            "given": GIVEN[where[0]], "data": where[1], "nats": nats, "labels": labels,
+            "estimate of the whole": f"{whole:,.0f}" if math.isfinite(whole) else "–", "setting": line["setting"],
+        }  # fmt: skip
 
 
 def rows_missing(missing: Sequence[Job], done: Sequence[Result]) -> list[dict[str, str]]:
