@@ -43,10 +43,15 @@ class Program:
     alone: bool = False
     """Whether its seconds count, so that nothing may run beside it."""
 
-    def command(self, out: Path, device: str, minutes: float) -> list[str]:
+    def command(self, flags: argparse.Namespace, begun: float) -> list[str]:
+        """What to run for the rest of the time."""
         script, *rest = self.words
-        flags = ["--device", device, "--out", str(out / self.folder), "--minutes", f"{minutes:.2f}"]
-        return [sys.executable, str(HERE / script), *flags, *rest]
+        spent = (time.time() - begun) / 60
+        words = ["--device", flags.device, "--out", str(flags.out / self.folder)]
+        words += ["--minutes", f"{flags.minutes - spent:.2f}"]
+        if flags.session is not None and self.folder == "shorter":  # the others never begin what would not end
+            words += ["--session", f"{flags.session - spent:.2f}"]
+        return [sys.executable, str(HERE / script), *words, *rest]
 
 
 def _shorter(name: str, at_once: int, *only: str, alone: bool = False) -> Program:
@@ -97,7 +102,8 @@ class Line:
     """Programs that wait, and those that run."""
 
     def __init__(self, waiting: Sequence[Program], flags: argparse.Namespace, variables: Mapping[str, str]) -> None:
-        self._waiting, self._flags, self._end = list(waiting), flags, time.time() + 60 * flags.minutes
+        self._waiting, self._flags, self._begun = list(waiting), flags, time.time()
+        self._end = self._begun + 60 * flags.minutes
         self._variables = os.environ | {"OMP_NUM_THREADS": "2", "PYTHONUNBUFFERED": "1"} | variables
         self._running: dict[Program, subprocess.Popen[bytes]] = {}
         self._logs = flags.out / "logs"
@@ -130,7 +136,7 @@ class Line:
         return len(self._running) < (1 if lonely else self._flags.programs)
 
     def _begin(self, program: Program) -> None:
-        command = program.command(self._flags.out, self._flags.device, (self._end - time.time()) / 60)
+        command = program.command(self._flags, self._begun)
         print(f"{program.name}: begins", flush=True)
         with (self._logs / f"{program.name}.txt").open("ab") as log:
             self._running[program] = subprocess.Popen(
@@ -151,6 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path, default=Path("runs/side-by-side"), metavar="DIR")
     parser.add_argument("--minutes", type=float, default=60.0, help="stop by then; what is unfinished goes on later")
+    parser.add_argument("--session", type=float, metavar="MINUTES", help="begin nothing that would not end by then")
     parser.add_argument("--programs", type=int, default=5, metavar="N", help="side by side")
     names = [program.name for program in PROGRAMS]
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help="in this order")

@@ -1,10 +1,12 @@
 """Several programs on one GPU: which run beside each other, for how long, and with what."""
 
+import argparse
 import fcntl
 import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +86,11 @@ def test_the_service_is_begun_told_of_and_ended(tmp_path: Path, monkeypatch: pyt
 
 
 def test_every_program_is_a_script_that_finds_something_to_do(tmp_path: Path) -> None:
+    asked = argparse.Namespace(out=tmp_path, device="cuda", minutes=9.0, session=20.0)
     for program in SIDE.PROGRAMS:
-        _, script, *flags = program.command(tmp_path, "cuda", 9.0)
+        _, script, *flags = program.command(asked, time.time() - 60)
+        assert float(flags[flags.index("--minutes") + 1]) == pytest.approx(8, abs=1)
+        assert ("--session" in flags) is (program.folder == "shorter")
         assert Path(script).is_file()
         assert flags[:4] == ["--device", "cuda", "--out", str(tmp_path / program.folder)]
         if program.folder == "shorter":
