@@ -1,4 +1,4 @@
-"""The scripts behind `The paper, checked`, with made-up results: a queue comes to its end, and what was found is told."""
+"""The scripts behind `The paper, checked`, with made-up results: queues come to an end, and what was found is told."""
 
 import hashlib
 import runpy
