@@ -6,6 +6,7 @@ since it has no codelength: that favours it. The paper took the best of more; wh
 With --narrow: VGG++ of an eighth of its width, 1,000, 2,000 and 4,096 labels, a sixth of the passes that are drawn.
 """
 
+import math
 from pathlib import Path
 
 from jobs import NARROW, Job, Result, Scale, drawn, draws_of, expected_best, main, table
@@ -29,12 +30,15 @@ PAPER = {
 
 def score(line: Result) -> float:
     """What draws are compared by."""
-    return line["nats"] if line["nats"] is not None else line["heldout"]["loss"]
+    if line["nats"] is not None:
+        return line["nats"]
+    return line["heldout"]["loss"] if line["heldout"] else math.inf
 
 
 def found(done: list[Result], data: str, method: str, length: int) -> list[Result]:
     asked = {"data": data, "method": method, "length": length, "status": "finished"}
-    return sorted((r for r in done if all(r[k] == v for k, v in asked.items())), key=score)
+    lines = (r for r in done if all(r[k] == v for k, v in asked.items()))
+    return sorted((line for line in lines if math.isfinite(score(line))), key=score)
 
 
 def chosen_for(stage: int, scale: Scale, done: list[Result], data: str, method: str) -> list[int]:
@@ -43,8 +47,9 @@ def chosen_for(stage: int, scale: Scale, done: list[Result], data: str, method: 
     if stage == 0:
         return list(range(num_draws))
     shorter, num_before = STAGES[scale][stage - 1]
-    before = found(done, data, method, shorter)
-    return [line["draw"] for line in before[:num_draws]] if len(before) == num_before else []
+    ended = [r for r in done if (r["data"], r["method"], r["length"]) == (data, method, shorter)]
+    best = found(done, data, method, shorter)[:num_draws]  # those that diverged are not among them
+    return [line["draw"] for line in best] if len(ended) == num_before else []
 
 
 def plan(scale: Scale, done: list[Result]) -> list[Job]:

@@ -70,3 +70,17 @@ def test_a_queue_comes_to_its_end_and_tells_what_it_found(
         assert told
         assert "nan" not in told
         assert "not known yet" not in told or script.stem == "c7_drift"  # as above
+
+
+def test_draws_that_diverge_hold_up_no_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, tell, (scale, _) = given_to_main(FOLDER / "table1_cifar.py", monkeypatch)
+    first = plan(scale, [])
+    done = [line for job in first for line in results(job)]
+    for line in done:
+        if line["draw"] == 3:
+            line |= {"heldout": None} | ({"status": "diverged", "nats": float("inf")} if line["nats"] else {})
+    later = [job.labels for job in plan(scale, done) if job.key not in {line["key"] for line in done}]
+    assert len(first) == 4 * 16
+    assert len(later) == 4 * 8
+    assert all(labels["draw"] != 3 for labels in later)
+    tell(done, tmp_path / "picture.png")
