@@ -109,7 +109,7 @@ def _by_itself(name: str) -> NamedFactory:
     return factory
 
 
-def run(job: Job, out: Path, device: str, compiled: str, deadline: float) -> Result | None:
+def run(job: Job, out: Path, device: str, compiled: str, deadline: float, shared: bool = False) -> Result | None:
     """The line that is kept; none where the time was over."""
     method, recipe = job.settled()
     watch, data = Watch(job.stop, deadline), data_of(job.data, job.length)
@@ -124,7 +124,7 @@ def run(job: Job, out: Path, device: str, compiled: str, deadline: float) -> Res
         )  # fmt: skip
     except pq.Interrupted:
         return None
-    return line_of(job, record, watch)
+    return line_of(job, record, watch) | {"shared": shared}
 
 
 def line_of(job: Job, record: pq.Record, watch: Watch) -> Result:
@@ -250,7 +250,7 @@ class Queue:
         context = multiprocessing.get_context("spawn")
         pool = self._idle.pop() if self._idle else ProcessPoolExecutor(1, mp_context=context)
         saving = 0.0 if self.flags.tiny else SAVING_SECONDS
-        arguments = self.out, self.flags.device, self.flags.compile, self._end - saving
+        arguments = self.out, self.flags.device, self.flags.compile, self._end - saving, self.flags.shared
         self._running[pool.submit(run, job, *arguments)] = time.time(), job, pool
         self._begun.add(job.key)
 
@@ -285,6 +285,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--session", type=float, metavar="MINUTES", help="begin nothing that would not end by then")
     parser.add_argument("--only", nargs="+", default=[], metavar="LABEL=VALUE", help="such as given=all data=cifar10")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="runs side by side")
+    parser.add_argument("--shared", action="store_true", help="other programs run too, so that seconds say little")
     parser.add_argument("--compile", choices=COMPILED, default="auto")
     parser.add_argument("--tiny", action="store_true", help="every kind of run, on a CPU, in minutes; into DIR/tiny")
     parser.add_argument("--table", action="store_true", help="run nothing; print what was found and what is missing")

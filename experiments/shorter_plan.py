@@ -330,6 +330,7 @@ def expected(job: Job) -> tuple[float, float]:
     given, costs = given_all_inputs(method), [COSTS[model] for model in job.models]
     trained = (method if given is None else given.method).most_work(job.stop or job.length).trained
     each = sum(cost.labelled + (0.0 if given is None else given.beside * cost.beside) for cost in costs)
+    each *= job.setting.width**2
     studied = 0 if given is None else given.study_steps * given.study_batch_size
     of_studies = 1e-6 * studied * costs[0].study * len(job.studies)
     return of_studies, 1e-6 * trained * each + START_SECONDS
@@ -341,7 +342,7 @@ def seconds_left(job: Job, done: Sequence[Result], kept: Collection[tuple[Any, .
     known = {tuple(line.get("study_of") or ()) for line in done}.union(kept)
     of_study *= len(job.studies - known) / max(len(job.studies), 1)
     model, several = job.setting.model, job.members > 1
-    ran = [line for line in done if line["status"] != FAILED]
+    ran = [line for line in done if line["status"] != FAILED and not line.get("shared")]
     alike = [line for line in ran if (line["given"], line["model"], line["members"] > 1) == (job.given, model, several)]
     pace = max((line["seconds"] / line["expected_seconds"] for line in alike), default=1.0)
     return of_study + learning * pace

@@ -55,7 +55,7 @@ class Program:
 
 
 def _shorter(name: str, at_once: int, *only: str, alone: bool = False) -> Program:
-    words = ("shorter.py", "--at-once", str(at_once), "--only", *only)
+    words = ("shorter.py", *(() if alone else ("--shared",)), "--at-once", str(at_once), "--only", *only)
     return Program(name, words, folder="shorter", alone=alone)
 
 

@@ -168,6 +168,8 @@ def test_a_study_is_expected_once_and_speeds_are_learned_from_results() -> None:
     assert PLAN.seconds_left(first, []) > 500
     done = [line(first, 4_000.0, seconds=400.0)]
     assert PLAN.seconds_left(second, done) == pytest.approx(2 * PLAN.expected(second)[1])
+    done.append(line(first, 4_000.0, seconds=4_000.0, shared=True))
+    assert PLAN.seconds_left(second, done) == pytest.approx(2 * PLAN.expected(second)[1])
     minutes = [float(row["minutes"]) for row in TABLE.rows_missing(rows([], "candidate"), [])]
     assert minutes[0] > 8 > 3 > max(minutes[1:])
 

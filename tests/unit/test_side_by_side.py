@@ -95,7 +95,9 @@ def test_every_program_is_a_script_that_finds_something_to_do(tmp_path: Path) ->
         assert flags[:4] == ["--device", "cuda", "--out", str(tmp_path / program.folder)]
         if program.folder == "shorter":
             assert SHORTER.only(PLAN.plan([]), flags[flags.index("--only") + 1 :])
-    chosen = [program.words[4:] for program in SIDE.PROGRAMS if program.folder == "shorter"]
+    chosen = [
+        program.words[program.words.index("--only") + 1 :] for program in SIDE.PROGRAMS if program.folder == "shorter"
+    ]
     covered = {job.key for labels in chosen for job in SHORTER.only(PLAN.plan([]), labels)}
     assert covered == {job.key for job in PLAN.plan([])}
 
