@@ -89,12 +89,14 @@ def data_of(name: str, length: int) -> Any:
 
 def model_of(job: Job) -> Any:
     """A model, or several."""
-    name, method = job.setting.model, job.settled()[0]
+    name, (method, recipe) = job.setting.model, job.settled()
     if job.members == 1:
         return name
     if job.setting.models:
         twins = {model for model in job.models if job.models.count(model) > 1 and model not in STACKED}
-        return pq.Experts([_by_itself(model) if model in twins else model for model in job.models])
+        first, *others = (_by_itself(model) if model in twins else model for model in job.models)
+        others_recipe = replace(recipe, **job.setting.of_others) if job.setting.of_others else None
+        return pq.Experts([first, *(pq.Expert(model, recipe=others_recipe) for model in others)])
     if job.own_studies:
         return pq.Experts([pq.Expert(name, replace(method, study_seed=seed)) for seed in range(job.members)])
     if name in STACKED or job.given == ALL:

@@ -74,7 +74,8 @@ class Job:
     def command(self) -> str:
         """What does the same."""
         setting, words = self.setting, ["preq run", self.data]
-        words += ["--experts", TWO_STUDIES] if self.own_studies else setting.models or [setting.model]
+        file = TWO_STUDIES if self.own_studies else setting.file
+        words += ["--experts", file] if file else setting.models or [setting.model]
         words += ["--width", f"{setting.width:g}"] if setting.width != 1 else []
         words += ["--all-inputs"] if self.given == ALL else []
         words += ["--preset", setting.preset] if self.given == SO_FAR or setting.preset != "all-inputs" else []

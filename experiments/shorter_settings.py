@@ -28,6 +28,10 @@ class Setting:
     width: float = 1.0
     models: tuple[str, ...] = ()
     """What is mixed, if these are not members of one model."""
+    of_others: Mapping[str, Any] = field(default_factory=dict)
+    """Changes of the recipe of all models but the first."""
+    file: str = ""
+    """That lists the models for --experts, if they differ in settings."""
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Settings of method, recipe and all inputs, by their names; "passes" over the past, whatever the method calls
     them."""
@@ -76,6 +80,8 @@ class Cell:
 
 
 _WIDE = {"batch_size": 128, "passes": 40}
+_FAST = {"learning_rate": 4e-3, "full_rate_steps": 5_000}
+"""For ResNets: an eighth as wide, four times the rate of `best` is shorter (experiments/tuning.txt)."""
 
 
 def _best_so_far(passes: int) -> tuple[Setting, ...]:
@@ -101,18 +107,22 @@ def _resnets(passes: int) -> tuple[Setting, ...]:
     """ResNet-18, for which nothing of `best` was chosen, with stronger views, a higher rate, twice the width."""
     name, views = f"resnet18-ws, {passes} replays", ("flip", "shift:2", "randaugment", "cutout:8")
     model: dict[str, Any] = {"model": "resnet18-ws", "preset": "best"}
-    fast = {"learning_rate": 4e-3, "full_rate_steps": 5_000}
     return (
         Setting(name=f"{name}, randaugment", changes={"augment": views}, **model),
-        Setting(name=f"{name}, a rate of 0.004 that falls", changes=fast, **model),
+        Setting(name=f"{name}, a rate of 0.004 that falls", changes=_FAST, **model),
+        Setting(name=f"{name}, a rate of 0.008 that falls", changes={**_FAST, "learning_rate": 8e-3}, **model),
         Setting(name=f"{name}, twice the width", width=2.0, **model),
     )
 
 
 def _together(passes: int) -> tuple[Setting, ...]:
     """VGG++ learns quickly, ResNets end lower."""
-    name = f"vggpp and two resnet18-ws, {passes} replays"
-    return (Setting(name=name, model="vggpp", preset="best", models=("vggpp", "resnet18-ws", "resnet18-ws")),)
+    return (
+        Setting(
+            name=f"vggpp and two resnet18-ws at 0.004, {passes} replays", model="vggpp", preset="best",
+            models=("vggpp", "resnet18-ws", "resnet18-ws"), of_others=_FAST, file="experiments/vggpp_and_resnets.toml",
+        ),
+    )  # fmt: skip
 
 
 _WITHOUT_STANDARDISATION = (
