@@ -232,7 +232,7 @@ class Queue:
         done = self.known()
         if job.waits_for or job.studies & self._studies_under_way():
             return False
-        if any(other.is_timed for _, other, _ in self._running.values()):
+        if any(other.is_timed for _, other, _ in self._running.values()) or (job.is_timed and self.flags.shared):
             return False
         if self.flags.tiny:
             return time.time() < self._end
@@ -284,7 +284,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=Path("runs/shorter"), metavar="DIR")
     parser.add_argument("--minutes", type=float, default=60.0, help="stop by then; what is unfinished goes on later")
-    parser.add_argument("--session", type=float, metavar="MINUTES", help="begin nothing that would not end by then")
+    parser.add_argument(
+        "--session", type=float, metavar="MINUTES", help="begin nothing that would not end by then, if it ran alone"
+    )
     parser.add_argument("--only", nargs="+", default=[], metavar="LABEL=VALUE", help="such as given=all data=cifar10")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="runs side by side")
     parser.add_argument("--shared", action="store_true", help="other programs run too, so that seconds say little")

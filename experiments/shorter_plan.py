@@ -53,7 +53,7 @@ class Job:
     waits_for: str = ""
     """What must be known before; until then the setting is the first of those that are compared."""
     seconds: float | None = None
-    """That it is given, in which a run of its kind makes its replays alone on the machine."""
+    """Of learning, counted for a run alone, that its replays should fill."""
 
     @property
     def labels(self) -> dict[str, Any]:
@@ -235,7 +235,8 @@ def _left_out(done: Sequence[Result]) -> Iterator[Job]:
     either = setting.changed(study_steps=0, beside=0)
     pilot = Job(row="pilot", given=given, data=data, setting=either, stop=COMPARED_AT, waits_for=waits)
     whole = _single(COMPARED, done)
-    base, measured = _result_of(whole, done), _result_of(pilot, done)
+    alone = [line for line in done if not line.get("shared")]
+    base, measured = _result_of(whole, alone), _result_of(pilot, alone)
     if base is None or measured is None:
         waits = waits or "the whole run and the pilot"
         base, measured = _as_expected(replace(whole, length=LENGTH[data]))

@@ -56,8 +56,9 @@ def row_of(where: tuple[str, str], cell: Cell, done: Sequence[Result]) -> dict[s
         MIXED: "–" if mixed is None else f"{mixed['nats']:,.0f}",
         "held-out error": share(mixed and mixed["heldout"] and mixed["heldout"]["error_rate"]),
         "gate": gates(cell, reached), "goal": f"{cell.goal:,.0f}",
-        "tried": str(len(compared(where, done)) + len(others) or "–"), "minutes": ", ".join(minutes) or "–",
-        "setting": "–" if waits else mixed["setting"] if mixed else setting.name,
+        "tried": str(len({line["setting"] for line in (*compared(where, done), *others)}) or "–"),
+        "minutes": ", ".join(minutes) or "–",
+        "setting": mixed["setting"] if mixed else "–" if waits else setting.name,
     }  # fmt: skip
 
 
@@ -77,7 +78,7 @@ def gates(cell: Cell, reached: Mapping[str, float | None]) -> str:
 
 
 def minutes_of_learning(line: Result) -> float:
-    """Where replays were counted so that they fill some minutes, those; several runs may have shared the machine."""
+    """Those that replays were counted to fill, where they were; else those measured."""
     return float(line.get("given_seconds") or line["seconds"]) / 60
 
 

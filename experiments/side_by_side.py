@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,7 +85,9 @@ PROGRAMS = (
 @contextmanager
 def shared_gpu() -> Iterator[dict[str, str]]:
     """While this lasts programs with these variables share the GPU; none where there is no such service."""
-    with tempfile.TemporaryDirectory(prefix="mps") as folder:  # the names of sockets must be short
+    with tempfile.TemporaryDirectory(
+        prefix="mps", dir="/tmp", ignore_cleanup_errors=True
+    ) as folder:  # names of sockets must be short
         places = {f"CUDA_MPS_{kind}_DIRECTORY": folder for kind in ("PIPE", "LOG")}
         variables = os.environ | places
         if shutil.which(CONTROL) is None or subprocess.run([CONTROL, "-d"], env=variables, check=False).returncode:
@@ -95,7 +97,8 @@ def shared_gpu() -> Iterator[dict[str, str]]:
         try:
             yield places
         finally:
-            subprocess.run([CONTROL], input="quit\n", text=True, env=variables, check=False)
+            with suppress(subprocess.TimeoutExpired):
+                subprocess.run([CONTROL], input="quit -t 10\n", text=True, env=variables, check=False, timeout=60)
 
 
 class Line:
@@ -109,25 +112,28 @@ class Line:
         self._logs = flags.out / "logs"
         self._logs.mkdir(parents=True, exist_ok=True)
 
-    def work_off(self) -> None:
-        """Until all is over, or the time is."""
+    def work_off(self) -> int:
+        """Until all is over, or the time is; gives how many failed."""
+        failed = 0
         try:
             while self._waiting or self._running:
                 while self._may_begin():
                     self._begin(self._waiting.pop(0))
                 for program, process in list(self._running.items()):
                     if (code := process.poll()) is not None:
-                        del self._running[program]
+                        _end(self._running.pop(program))
+                        failed += code != 0
                         print(f"{program.name}: {'over' if code == 0 else f'ended with {code}'}", flush=True)
-                if time.time() > self._end:
+                if time.time() > self._end and self._waiting:
+                    print(*(f"{program.name}: not begun" for program in self._waiting), sep="\n", flush=True)
                     self._waiting.clear()
                 if time.time() > self._end + GRACE_SECONDS:
                     break
                 time.sleep(SECONDS_BETWEEN_LOOKS)
         finally:
             for process in self._running.values():
-                os.killpg(process.pid, signal.SIGKILL)  # and the processes that it began
-                process.wait()
+                _end(process)
+        return failed + len(self._running)
 
     def _may_begin(self) -> bool:
         if not self._waiting or time.time() > self._end:
@@ -144,6 +150,13 @@ class Line:
             )
 
 
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """It, and the processes that it began."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
 def bring_results(out: Path) -> None:
     """What the repository knows of the paper's claims, so that nothing is run twice."""
     (out / "paper").mkdir(parents=True, exist_ok=True)
@@ -157,7 +170,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path, default=Path("runs/side-by-side"), metavar="DIR")
     parser.add_argument("--minutes", type=float, default=60.0, help="stop by then; what is unfinished goes on later")
-    parser.add_argument("--session", type=float, metavar="MINUTES", help="begin nothing that would not end by then")
+    parser.add_argument(
+        "--session", type=float, metavar="MINUTES", help="begin nothing that would not end by then, if it ran alone"
+    )
     parser.add_argument("--programs", type=int, default=5, metavar="N", help="side by side")
     names = [program.name for program in PROGRAMS]
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help="in this order")
@@ -168,8 +183,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     bring_results(flags.out)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    with shared_gpu() as variables:
-        Line([PROGRAMS[names.index(name)] for name in flags.only], flags, variables).work_off()
+    chosen = [PROGRAMS[names.index(name)] for name in dict.fromkeys(flags.only)]
+    with shared_gpu() if flags.device.startswith("cuda") else nullcontext({}) as variables:
+        failed = Line(chosen, flags, variables).work_off()
+    if failed:
+        sys.exit(f"{failed} programs did not end well; {flags.out / 'logs'} says why")
 
 
 if __name__ == "__main__":

@@ -267,7 +267,8 @@ def by_seed(done: Iterable[Result], what: str = "nats", **labels: Any) -> dict[i
     """The results with these labels, by seed; of several settings the best by codelength."""
     found: dict[int, Result] = {}
     for line in done:
-        if all(line.get(name) == value for name, value in labels.items()) and line["status"] == "finished":
+        known = line["heldout"] is not None or not what.startswith("heldout")
+        if known and all(line.get(name) == value for name, value in labels.items()) and line["status"] == "finished":
             before = found.get(line["seed"])
             if before is None or (line["nats"] or math.inf) < (before["nats"] or math.inf):
                 found[line["seed"]] = line

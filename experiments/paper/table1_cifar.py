@@ -46,10 +46,11 @@ def chosen_for(stage: int, scale: Scale, done: list[Result], data: str, method: 
     num_draws = STAGES[scale][stage][1]
     if stage == 0:
         return list(range(num_draws))
-    shorter, num_before = STAGES[scale][stage - 1]
+    shorter, _ = STAGES[scale][stage - 1]
+    before = chosen_for(stage - 1, scale, done, data, method)
     ended = [r for r in done if (r["data"], r["method"], r["length"]) == (data, method, shorter)]
     best = found(done, data, method, shorter)[:num_draws]  # those that diverged are not among them
-    return [line["draw"] for line in best] if len(ended) == num_before else []
+    return [line["draw"] for line in best] if len(ended) == len(before) else []
 
 
 def plan(scale: Scale, done: list[Result]) -> list[Job]:

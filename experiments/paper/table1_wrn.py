@@ -51,7 +51,7 @@ def plan(scale: Scale, done: list[Result]) -> list[Job]:
     for data in PAPER:
         tried = best_of(done, data=data, length=20_000)
         wanted = [(name, 20_000) for name in RECIPES]
-        if len([r for r in done if (r["data"], r["length"]) == (data, 20_000)]) == len(RECIPES):
+        if tried and len([r for r in done if (r["data"], r["length"]) == (data, 20_000)]) == len(RECIPES):
             wanted.append((tried[0]["recipe"], 50_000))
         jobs += [job(data, name, length, 0, 20, 64, model="wrn-28-10", compiled=False) for name, length in wanted]
     return jobs
@@ -63,8 +63,8 @@ def narrow_plan(done: list[Result]) -> list[Job]:
         for model, width in NARROW_WIDTHS.items():
             tried = [r for r in done if (r["data"], r["model"], r["seed"]) == (data, model, 0)]
             wanted = [(name, 0) for name in RECIPES]
-            if len(tried) == len(RECIPES):
-                wanted += [(best_of(tried)[0]["recipe"], seed) for seed in SEEDS[1:]]
+            if len(tried) == len(RECIPES) and (best := best_of(tried)):
+                wanted += [(best[0]["recipe"], seed) for seed in SEEDS[1:]]
             jobs += [
                 job(data, name, NARROW["length"], seed, 8, 32, model=model, width=width, labels={"model": model})
                 for name, seed in wanted
@@ -77,7 +77,8 @@ def tell(done: list[Result], picture: Path) -> None:
         {
             "data": r["data"], "model": r.get("model", "wrn-28-10"), "labels": f"{r['length']:,}",
             "recipe": r["recipe"], "seed": r["seed"], "nats": f"{r['nats']:,.0f}", "errors": f"{r['errors']:,}",
-            "held-out loss": f"{r['heldout']['loss']:.3f}", "error": f"{r['heldout']['error_rate']:.1%}",
+            "held-out loss": f"{r['heldout']['loss']:.3f}" if r["heldout"] else "–",
+            "error": f"{r['heldout']['error_rate']:.1%}" if r["heldout"] else "–",
             "FLOPs": f"{r['flops']['code']:.1e}", "the paper": PAPER[r["data"]] if r["length"] == 50_000 else "",
         }
         for r in sorted(done, key=lambda r: (r["data"], r["length"], r.get("model", ""), r["seed"], r["nats"]))
@@ -87,13 +88,19 @@ def tell(done: list[Result], picture: Path) -> None:
         compare(narrow, picture)
 
 
+def of_chosen(done: list[Result], data: str, model: str) -> dict[int, float]:
+    """Nats with the recipe that is best on seed 0."""
+    best = best_of(done, data=data, model=model, seed=0)
+    return by_seed(done, data=data, model=model, recipe=best[0]["recipe"]) if best else {}
+
+
 def compare(done: list[Result], picture: Path) -> None:
     """VGG++ and WRN over the same seeds."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, len(PAPER), figsize=(5 * len(PAPER), 3.6), squeeze=False)
     for ax, data in zip(axes[0], PAPER, strict=True):
-        vgg, wrn = (by_seed(done, data=data, model=model) for model in NARROW_WIDTHS)
+        vgg, wrn = (of_chosen(done, data, model) for model in NARROW_WIDTHS)
         print(f"{data}: VGG++ {mean_of(vgg)} nats, WRN {mean_of(wrn)}")
         gap = difference(vgg, wrn) if data == "cifar10" else difference(wrn, vgg)
         longer, shorter = ("WRN", "VGG++") if data == "cifar10" else ("VGG++", "WRN")

@@ -55,7 +55,16 @@ def already_scaled(data: ArraySequence) -> ArraySequence:
 def test_recorded_steps_are_the_eager_ones_in_double_precision(
     mnist: ArraySequence, kind: str, *, compiled: bool
 ) -> None:
-    data, views = already_scaled(mnist.take(40)), ("affine", "jitter:0.4")
+    compare(already_scaled(mnist.take(40)), kind, compiled=compiled, tolerance=1e-6)
+
+
+def test_compiled_steps_scale_pixels_as_the_eager_ones_do_but_for_a_rounding(mnist: ArraySequence) -> None:
+    compare(mnist.take(40), "relative", compiled=True, tolerance=1e-5)
+
+
+def compare(data: ArraySequence, kind: str, *, compiled: bool, tolerance: float) -> None:
+    """A study and steps with inputs beside labelled ones, eagerly and by programs."""
+    views = ("affine", "jitter:0.4")
     method = given_inputs(study_views=views, strong_views=views, weak_views=("flip",), threshold_kind=kind)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of compilers; that nothing fell back is asked below
@@ -64,7 +73,7 @@ def test_recorded_steps_are_the_eager_ones_in_double_precision(
         for learner in (eager, graphed):
             study(learner, data)
         assert graphed.fallback is None  # what could not be recorded or compiled, and why
-        assert_alike(eager, graphed, 1e-6)
+        assert_alike(eager, graphed, tolerance)
         assert (StudyProgram, 12) in graphed._programs
         for learner in (eager, graphed):
             learner.end_study(np.arange(40))
@@ -72,7 +81,7 @@ def test_recorded_steps_are_the_eager_ones_in_double_precision(
         for learner in (eager, graphed):
             train_beside(learner, data)
     assert (BesideProgram, (8, 16)) in graphed._programs
-    assert_alike(eager, graphed, 1e-6)
+    assert_alike(eager, graphed, tolerance)
     assert graphed.fallback is None
 
 
