@@ -2,13 +2,14 @@
 paper calls it not conclusive.
 
 CIFAR-10 and CIFAR-100, VGG and ResNet-18 with and without it, by MI/RS and by ERM with as many passes, 20,000 labels,
-K = 25, one recipe, three seeds. With --narrow: networks of an eighth of the width, 4,096 labels, K = 12.
+K = 25, one recipe, three seeds. With --narrow: networks of an eighth of the width, 4,096 labels, K = 12, six seeds.
 """
 
 from itertools import product
 from pathlib import Path
 
 from jobs import (
+    MORE_SEEDS,
     NARROW,
     NARROW_PASSES,
     SEEDS,
@@ -32,6 +33,7 @@ DATA, METHODS = ("cifar10", "cifar100"), ("mi-rs", "erm")
 def plan(scale: Scale, done: list[Result]) -> list[Job]:
     narrow = scale is Scale.NARROW
     passes, batch_size = (NARROW_PASSES, 32) if narrow else (25, 64)
+    seeds = (*SEEDS, *MORE_SEEDS) if narrow else SEEDS
     methods = {
         "mi-rs": pq.ReplayStreams(num_streams=passes, batch_size=batch_size),
         "erm": pq.FullDataset(epochs=passes, batch_size=batch_size),
@@ -43,7 +45,7 @@ def plan(scale: Scale, done: list[Result]) -> list[Job]:
             width=NARROW["width"] if narrow else 1.0, method=methods[method],
             recipes=[of_the_paper(data, ema_step_size=0.03)], seed=seed,
         )
-        for data, seed, network, method, ws in product(DATA, SEEDS, PAIRS, METHODS, (True, False))
+        for data, seed, network, method, ws in product(DATA, seeds, PAIRS, METHODS, (True, False))
     ]  # fmt: skip
 
 
