@@ -85,9 +85,8 @@ PROGRAMS = (
 @contextmanager
 def shared_gpu() -> Iterator[dict[str, str]]:
     """While this lasts programs with these variables share the GPU; none where there is no such service."""
-    with tempfile.TemporaryDirectory(
-        prefix="mps", dir="/tmp", ignore_cleanup_errors=True
-    ) as folder:  # names of sockets must be short
+    # in /tmp, since the names of sockets must be short
+    with tempfile.TemporaryDirectory(prefix="mps", dir="/tmp", ignore_cleanup_errors=True) as folder:
         places = {f"CUDA_MPS_{kind}_DIRECTORY": folder for kind in ("PIPE", "LOG")}
         variables = os.environ | places
         if shutil.which(CONTROL) is None or subprocess.run([CONTROL, "-d"], env=variables, check=False).returncode:
@@ -151,7 +150,7 @@ class Line:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """It, and the processes that it began."""
+    """It, and whatever it began that is still there."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
