@@ -96,7 +96,10 @@ def model_of(job: Job) -> Any:
         twins = {model for model in job.models if job.models.count(model) > 1 and model not in STACKED}
         first, *others = (_by_itself(model) if model in twins else model for model in job.models)
         others_recipe = replace(recipe, **job.setting.of_others) if job.setting.of_others else None
-        return pq.Experts([first, *(pq.Expert(model, recipe=others_recipe) for model in others)])
+        so_far = method.method if job.setting.others_so_far else None
+        return pq.Experts(
+            [first, *(pq.Expert(m, None if m == first else so_far, recipe=others_recipe) for m in others)]
+        )
     if job.own_studies:
         return pq.Experts([pq.Expert(name, replace(method, study_seed=seed)) for seed in range(job.members)])
     if name in STACKED or job.given == ALL:

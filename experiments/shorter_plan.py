@@ -28,6 +28,8 @@ COMPARED_AT = 10_000
 SHARE_LATER = 0.5
 """What a label costs that comes later, of what one in the second half of those compared does. Whole runs had 0.5 (VGG++
 on CIFAR-10) to 1 (smallconv); the least lets noise decide least."""
+ALIKE = 0.005
+"""Estimates that differ by less, relatively, tell nothing of which is shorter: seeds differ by as much."""
 FAILED, MOST_FAILURES = "failed", 2
 TWO_STUDIES = "experiments/two_studies.toml"
 TINY_LENGTH, TINY_COMPARED_AT = 48, 24
@@ -192,11 +194,14 @@ def whole_nats(line: Result) -> float:
 
 
 def chosen(where: tuple[str, str], done: Iterable[Result]) -> tuple[Setting, str]:
-    """The setting whose whole code should be shortest, and what must be known before it is chosen."""
+    """The setting whose whole code should be shortest, of those that are alike the one that takes the fewest FLOPs; and
+    what must be known before it is chosen."""
     settings, lines = CELLS[where].settings, compared(where, done)
     if len(lines) < len(settings):
         return settings[0], "candidates"
-    return next(each for each in settings if each.name == lines[0]["setting"]), ""
+    alike = [line for line in lines if whole_nats(line) <= (1 + ALIKE) * whole_nats(lines[0])]
+    best = min(alike, key=lambda line: float((line.get("flops") or {}).get("code", math.inf)))
+    return next(each for each in settings if each.name == best["setting"]), ""
 
 
 def _single(where: tuple[str, str], done: Sequence[Result], seed: int = 0) -> Job:
@@ -331,7 +336,10 @@ def expected(job: Job) -> tuple[float, float]:
     method, _ = job.settled()
     given, costs = given_all_inputs(method), [COSTS[model] for model in job.models]
     trained = (method if given is None else given.method).most_work(job.stop or job.length).trained
-    each = sum(cost.labelled + (0.0 if given is None else given.beside * cost.beside) for cost in costs)
+    beside = [
+        0 if given is None or (job.setting.others_so_far and m != job.models[0]) else given.beside for m in job.models
+    ]
+    each = sum(cost.labelled + number * cost.beside for cost, number in zip(costs, beside, strict=True))
     each *= job.setting.width**2
     studied = 0 if given is None else given.study_steps * given.study_batch_size
     of_studies = 1e-6 * studied * costs[0].study * len(job.studies)

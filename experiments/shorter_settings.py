@@ -30,6 +30,8 @@ class Setting:
     """What is mixed, if these are not members of one model."""
     of_others: Mapping[str, Any] = field(default_factory=dict)
     """Changes of the recipe of all models but the first."""
+    others_so_far: bool = False
+    """Whether other models than the first are given inputs so far alone."""
     file: str = ""
     """That lists the models for --experts, if they differ in settings."""
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -211,6 +213,14 @@ CELLS: dict[tuple[str, str], Cell] = {
                 changes={"study_steps": 8_000, "full_rate_steps": 8_000, "ema_step_size": 3e-3, "min_steps": 8},
             ),
         ),
-        members=4, gates={"mixed": 1_050}, goal=700,
+        members=4,
+        together=(
+            Setting(
+                name="two smallconv, study, 7 beside, and simplecnn5 and simplecnn7 without", **_DIGITS,
+                models=("smallconv", "smallconv", "simplecnn5", "simplecnn7"), others_so_far=True,
+                changes={**_STUDIED, **_OF_DIGITS}, file="experiments/digits_from_all_and_not.toml",
+            ),
+        ),
+        gates={"mixed": 1_050}, goal=700,
     ),
 }  # fmt: skip

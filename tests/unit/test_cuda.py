@@ -100,6 +100,44 @@ def test_stacked_experts_mixed_behind_the_gpu_cost_what_they_cost_on_a_cpu() -> 
     assert other.codelength == pytest.approx(one.codelength, rel=0.02)
 
 
+@pytest.mark.parametrize("given", ["inputs so far", "all inputs"])
+def test_experts_side_by_side_are_to_the_bit_what_they_are_alone(mnist: ArraySequence, given: str) -> None:
+    data, execution = mnist.take(600).without_heldout(), pq.Execution(deterministic=True)
+    method: Any = pq.ReplayStreams(num_streams=20, batch_size=16, first_block=4, min_steps=4)
+    settings: dict[str, Any] = {"device": "cuda", "execution": execution, "width": 0.25}
+    names = ["smallconv", "lenet", "resnet18"]
+    if given == "all inputs":
+        method = pq.AllInputs(method=method, beside=3, strong_views=("affine", "cutout:8"))
+        names = ["smallconv", "smallconv", "lenet"]
+    experts = pq.Experts([pq.Expert(name, seed=seed) for seed, name in enumerate(names)])
+    learner = make_session(experts, data, method, [RECIPE], [0], **settings).learner
+    assert isinstance(learner, MixedLearner)
+    learner.probe(16)
+    lanes = {each.lane.cuda_stream for each in learner.members}  # type: ignore[attr-defined]
+    assert len(lanes) == 3
+    assert torch.cuda.current_stream().cuda_stream not in lanes
+    learner.close()
+    mixed = pq.run(experts, data, method, RECIPE, seed=0, **settings)
+    assert mixed.environment["fallback"] is None
+    assert mixed.expert_nats is not None
+    for number, name in enumerate(names):
+        alone = pq.run(name, data, method, RECIPE, seed=number, **settings)
+        assert alone.nats.tobytes() == mixed.expert_nats[:, number].tobytes()
+
+
+def test_dropout_is_drawn_alike_whoever_draws_beside(mnist: ArraySequence) -> None:
+    data, given = mnist.take(300).without_heldout(), pq.AllInputs(method=METHOD, beside=1)
+    settings: dict[str, Any] = {"device": "cuda", "execution": pq.Execution(deterministic=True), "width": 0.25}
+    before = torch.cuda.get_rng_state()
+    names = ("mnistnet", "smallconv", "mlp2", "mlp3")
+    mixed = pq.run(pq.Experts([pq.Expert(name, seed=0) for name in names]), data, given, RECIPE, seed=0, **settings)
+    assert mixed.expert_nats is not None
+    for number, name in enumerate(names):
+        alone = pq.run(name, data, given, RECIPE, seed=0, **settings)
+        assert alone.nats.tobytes() == mixed.expert_nats[:, number].tobytes()
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
 @pytest.mark.parametrize("experts", [STACKED, pq.Experts([pq.Expert(tiny, averages=(0.1, 0.01)), tiny], "switching")])
 def test_a_mixed_run_on_a_gpu_goes_on_to_the_same_bits(
     experts: pq.Experts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

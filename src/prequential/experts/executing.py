@@ -7,6 +7,7 @@ from torch import Tensor
 
 from prequential.events import Indices
 from prequential.learn.all_inputs import FromAllInputs
+from prequential.learn.lanes import side_by_side
 from prequential.learn.learning import Learning, given_inputs
 from prequential.learn.shared_studies import share_study, who_study
 from prequential.methods.joint import ForExperts
@@ -27,17 +28,17 @@ class Member:
 
 class Executing:
     """The half of a learner over others that executes events: each goes to all of them. Of those who do the same study,
-    the first does it for all."""
+    the first does it for all. On a GPU their training steps run at the same time."""
 
     each: Sequence[Member]
     members: Sequence[Learning]
 
     def train_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
-        for each in self.members:
+        for each in side_by_side(self.members):
             each.train_steps(batches, labels, event)
 
     def train_beside_steps(self, batches: Indices, labels: Tensor, event: int) -> None:
-        for each in self.members:
+        for each in side_by_side(self.members):
             given_inputs(each).train_beside_steps(batches, labels, event)
 
     def study_steps(self, batches: Indices, event: int) -> None:
@@ -67,7 +68,9 @@ class Executing:
 
     def execute_for(self, event: ForExperts, labels: Tensor | None) -> None:
         """Events of a joint plan, for those who follow one of its methods."""
-        for learner in (member.learner for member in self.each if member.follows == event.method):
+        followers = [member.learner for member in self.each if member.follows == event.method]
+        trains = event.kind in ("Train", "TrainBeside")
+        for learner in side_by_side(followers) if trains else followers:
             match event.kind:
                 case "Train":
                     assert labels is not None

@@ -63,6 +63,8 @@ class BaseLearner(ABC):
     """What its networks draw from when they are trained, if they do."""
     steps_at_once = 64
     """How many training steps it likes to be given together."""
+    lane: torch.cuda.Stream | None = None
+    """Where its steps may run while other learners' do (`prequential.learn.lanes`)."""
 
     def __init__(
         self,

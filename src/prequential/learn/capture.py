@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 import torch
 
+from prequential.learn.randomness import generators
+
 Result = TypeVar("Result")
 WARM_UPS = 3
 """Runs before a recording, in which libraries choose their kernels and get their memory."""
@@ -18,13 +20,32 @@ refused then, whichever thread does it."""
 
 
 class Tape:
-    """What recordings of one learner share, since they are never replayed at the same time: a stream and memory."""
+    """What recordings of one learner share, since they are never replayed at the same time: a stream, memory, and the
+    generator that what they record draws from."""
+
+    stream: torch.cuda.Stream | None = None
 
     def __init__(self, device: torch.device) -> None:
-        self.device = device
+        self.device, self._shared = device, generators(device)[-1]
+        self.generator = self._shared
         if device.type == "cuda":
             with torch.cuda.device(device):
                 self.stream, self.pool = torch.cuda.Stream(), torch.cuda.graph_pool_handle()  # type: ignore[no-untyped-call]
+            self.generator = self._shared.clone_state()
+
+    @contextlib.contextmanager
+    def drawing(self) -> Iterator[None]:
+        """Inside, the generator of its own stands in for the one that modules draw from. A replay is told seed and
+        offset through tensors that belong to the generator, so replays at the same time must not share one."""
+        if self.stream is None:
+            yield
+            return
+        before = self._shared.graphsafe_get_state()
+        self._shared.graphsafe_set_state(self.generator)
+        try:
+            yield
+        finally:
+            self._shared.graphsafe_set_state(before)
 
 
 class Captured(Generic[Result]):
@@ -41,11 +62,11 @@ class Captured(Generic[Result]):
 
     def __init__(self, work: Callable[[], Result], tape: Tape) -> None:
         self._work, self._graph = work, None
-        if tape.device.type != "cuda":
+        if tape.stream is None:
             return
-        with MAY_WAIT, _choosing_kernels(), torch.cuda.device(tape.device):
+        with MAY_WAIT, _choosing_kernels(), torch.cuda.device(tape.device), tape.drawing():
             outside = torch.cuda.current_stream()
-            tape.stream.wait_stream(outside)
+            torch.cuda.synchronize()  # kernels are timed, and other learners may be at work
             try:
                 with torch.cuda.stream(tape.stream):
                     for _ in range(WARM_UPS):

@@ -46,6 +46,12 @@ class Recording(BaseLearner):
         self._programs: dict[tuple[type, Size], Any] = {}
         self._can_be = {"compiled": self.compiled, "recorded": True}
 
+    @property
+    def lane(self) -> torch.cuda.Stream | None:  # type: ignore[override]
+        """Where it records: two learners that got the same stream, whose libraries then share working memory, take
+        turns there."""
+        return self._tape.stream if self._can_be["recorded"] else None
+
     def _new(self, kind: Callable[..., Program], size: Size, **settings: bool) -> Program:
         return kind(self, self._feed(size if isinstance(size, int) else sum(size)), size, **settings)
 
@@ -83,6 +89,7 @@ class StepProgram(ABC):
         self._count = torch.zeros(1, dtype=torch.float64, device=self._device)
         augmentation = learner.inputs.augmentation
         self._draws = None if augmentation is None else DeviceDraws(size, augmentation.num_draws, self._device)
+        self._generators = learner.generators
         self._replay: Callable[[], None] = self._one_step
 
     @staticmethod
@@ -97,6 +104,7 @@ class StepProgram(ABC):
         """From now on replay a recording; whoever calls puts back what it changes."""
         self._row.zero_()
         self._replay = Captured(self._one_step, tape).replay
+        self._generators = (tape.generator,) if self._generators else ()
         return self
 
     def run(self, batches: Indices, labels: Tensor, event: int) -> None:
@@ -114,7 +122,7 @@ class StepProgram(ABC):
         for number, indices in enumerate(batches, event):
             self._slot.place(indices, self._crop_key(number))
             if learner.drew_on:
-                for generator in learner.generators:
+                for generator in self._generators:
                     generator.manual_seed(self._drawing_key(number))
             self._replay()
 
