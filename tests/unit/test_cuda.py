@@ -2,6 +2,7 @@
 
 import signal
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,14 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 import prequential as pq
 from prequential.data.sequence import ArraySequence
 from prequential.errors import PreqWarning
 from prequential.experts.learner import MixedLearner
+from prequential.learn.capture import Captured, Tape
+from prequential.learn.lanes import side_by_side
 from prequential.runs.session import make_session
 
 from ..conftest import blobs
@@ -100,6 +104,17 @@ def test_stacked_experts_mixed_behind_the_gpu_cost_what_they_cost_on_a_cpu() -> 
     assert other.codelength == pytest.approx(one.codelength, rel=0.02)
 
 
+def require_lanes(experts: pq.Experts, data: ArraySequence, method: Any, settings: dict[str, Any]) -> None:
+    """All of them side by side, none where the others wait."""
+    learner = make_session(experts, data, method, [RECIPE], [0], **settings).learner
+    assert isinstance(learner, MixedLearner)
+    learner.probe(16)
+    lanes = {each.lane.cuda_stream for each in learner.members}  # type: ignore[attr-defined]
+    assert len(lanes) == len(learner.members)
+    assert torch.cuda.current_stream().cuda_stream not in lanes
+    learner.close()
+
+
 @pytest.mark.parametrize("given", ["inputs so far", "all inputs"])
 def test_experts_side_by_side_are_to_the_bit_what_they_are_alone(mnist: ArraySequence, given: str) -> None:
     data, execution = mnist.take(600).without_heldout(), pq.Execution(deterministic=True)
@@ -110,13 +125,7 @@ def test_experts_side_by_side_are_to_the_bit_what_they_are_alone(mnist: ArraySeq
         method = pq.AllInputs(method=method, beside=3, strong_views=("affine", "cutout:8"))
         names = ["smallconv", "smallconv", "lenet"]
     experts = pq.Experts([pq.Expert(name, seed=seed) for seed, name in enumerate(names)])
-    learner = make_session(experts, data, method, [RECIPE], [0], **settings).learner
-    assert isinstance(learner, MixedLearner)
-    learner.probe(16)
-    lanes = {each.lane.cuda_stream for each in learner.members}  # type: ignore[attr-defined]
-    assert len(lanes) == 3
-    assert torch.cuda.current_stream().cuda_stream not in lanes
-    learner.close()
+    require_lanes(experts, data, method, settings)
     mixed = pq.run(experts, data, method, RECIPE, seed=0, **settings)
     assert mixed.environment["fallback"] is None
     assert mixed.expert_nats is not None
@@ -130,12 +139,73 @@ def test_dropout_is_drawn_alike_whoever_draws_beside(mnist: ArraySequence) -> No
     settings: dict[str, Any] = {"device": "cuda", "execution": pq.Execution(deterministic=True), "width": 0.25}
     before = torch.cuda.get_rng_state()
     names = ("mnistnet", "smallconv", "mlp2", "mlp3")
-    mixed = pq.run(pq.Experts([pq.Expert(name, seed=0) for name in names]), data, given, RECIPE, seed=0, **settings)
+    experts = pq.Experts([pq.Expert(name, seed=0) for name in names])
+    require_lanes(experts, data, given, settings)
+    mixed = pq.run(experts, data, given, RECIPE, seed=0, **settings)
+    assert mixed.environment["fallback"] is None
     assert mixed.expert_nats is not None
     for number, name in enumerate(names):
         alone = pq.run(name, data, given, RECIPE, seed=0, **settings)
         assert alone.nats.tobytes() == mixed.expert_nats[:, number].tobytes()
     assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
+LONG = 10**8
+"""Clock cycles that a stream is kept waiting."""
+
+
+def test_replays_at_the_same_time_draw_what_each_was_told() -> None:
+    ones = torch.ones(1000, device="cuda")
+    tapes = [Tape(torch.device("cuda")) for _ in range(2)]
+    recorded = [Captured(lambda: F.dropout(ones, 0.5), tape) for tape in tapes]
+    drawn = []
+    for seed, (tape, each) in enumerate(zip(tapes, recorded, strict=True)):
+        with torch.cuda.stream(tape.stream):
+            torch.cuda._sleep(LONG * (1 - seed))  # the first is not done when the second is told its seed
+            tape.generator.manual_seed(seed)
+            drawn.append(each.replay())
+    torch.cuda.synchronize()
+    for seed, draws in enumerate(drawn):
+        with torch.random.fork_rng(["cuda"]):
+            torch.cuda.manual_seed(seed)
+            assert torch.equal(draws, F.dropout(ones, 0.5))
+
+
+def test_lanes_wait_for_the_stream_outside_and_it_for_them() -> None:
+    outside, workers = torch.zeros(2, device="cuda"), [Lane(torch.cuda.Stream()) for _ in range(2)]
+    torch.cuda._sleep(LONG)
+    outside.fill_(1.0)
+    for number, _ in enumerate(side_by_side(workers)):
+        torch.cuda._sleep(LONG)
+        outside[number] += 1
+    assert (outside * 2).tolist() == [4.0, 4.0]
+
+
+@dataclass
+class Lane:
+    """A learner, as far as lanes go."""
+
+    lane: torch.cuda.Stream
+
+
+class Recurrent(nn.Module):
+    """Whose dropout is drawn by cuDNN."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recurrent, self.last = nn.GRU(5, 8, num_layers=2, dropout=0.5), nn.Linear(8, 3)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        logits: Tensor = self.last(self.recurrent(inputs[None])[0][0])
+        return logits
+
+
+def test_dropout_between_recurrent_layers_is_not_recorded() -> None:
+    execution = pq.Execution(precision="fp32")
+    with pytest.warns(PreqWarning, match="cannot be recorded"):
+        record = pq.run(Recurrent, blobs(100), METHOD, RECIPE, seed=0, device="cuda", execution=execution)
+    eager = pq.run(Recurrent, blobs(100), METHOD, seed=0, device="cuda", execution=pq.Execution(engine="eager"))
+    assert record.codelength == pytest.approx(eager.codelength, rel=0.02)
 
 
 @pytest.mark.parametrize("experts", [STACKED, pq.Experts([pq.Expert(tiny, averages=(0.1, 0.01)), tiny], "switching")])

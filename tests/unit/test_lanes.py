@@ -47,8 +47,10 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def on(stream: Stream) -> Any:
         current.append(stream)
         found.append(f"on {stream.name}")
-        yield
-        current.pop()
+        try:
+            yield
+        finally:
+            current.pop()
 
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device=None: current[-1])
     monkeypatch.setattr(torch.cuda, "stream", on)
@@ -79,6 +81,7 @@ def test_lanes_are_waited_for_when_one_fails(told: list[str]) -> None:
     with pytest.raises(RuntimeError, match="two fails"):
         work()
     assert told == BEGIN + JOIN
+    assert torch.cuda.current_stream().name == "main"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("names", [("one", None, "two"), (None, None), ("one",), ()])

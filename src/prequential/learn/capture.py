@@ -68,12 +68,14 @@ class Captured(Generic[Result]):
             outside = torch.cuda.current_stream()
             torch.cuda.synchronize()  # kernels are timed, and other learners may be at work
             try:
-                with torch.cuda.stream(tape.stream):
-                    for _ in range(WARM_UPS):
-                        work()
-                    with _refusing_to_wait():
-                        work()
-                torch.cuda.synchronize()
+                try:
+                    with torch.cuda.stream(tape.stream):
+                        for _ in range(WARM_UPS):
+                            work()
+                        with _refusing_to_wait():
+                            work()
+                finally:
+                    torch.cuda.synchronize()  # what was begun must not go on while whoever called puts things back
                 graph = torch.cuda.CUDAGraph()
                 with torch.cuda.graph(graph, pool=tape.pool, stream=tape.stream, capture_error_mode="thread_local"):
                     self._result = work()

@@ -6,7 +6,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from prequential.events import Indices
 from prequential.learn.capture import Tape
@@ -26,6 +26,16 @@ class Recordable(Protocol):
 
 Program = TypeVar("Program", bound=Recordable)
 Steps = TypeVar("Steps", bound=StepProgram)
+
+
+def _draws_as_cudnn_does(layer: nn.Module) -> bool:
+    """Whether dropout is drawn between its layers by cuDNN, from a state of its own that replays do not seed.
+
+    Example:
+        >>> _draws_as_cudnn_does(nn.GRU(2, 2, num_layers=2, dropout=0.5)), _draws_as_cudnn_does(nn.Dropout(0.5))
+        (True, False)
+    """
+    return isinstance(layer, nn.RNNBase) and layer.num_layers > 1 and layer.dropout > 0
 
 
 class GraphLearner(Recording, Learner):
@@ -54,6 +64,8 @@ class GraphLearner(Recording, Learner):
             self._fall_back("recorded", f"it draws from {' and '.join(outside)}'s generator when it is trained")
         elif self.device.type == "cuda" and "cpu" in self.drew_on:
             self._fall_back("recorded", "it draws random numbers outside the GPU when it is trained")
+        elif self.device.type == "cuda" and any(map(_draws_as_cudnn_does, self.model.modules())):
+            self._fall_back("recorded", "cuDNN keeps the draws of a recurrent layer's dropout to itself")
         self._may_fill = self._rows_are_apart()
 
     @torch.no_grad()

@@ -61,6 +61,7 @@ class Recording(BaseLearner):
         try:
             return make()
         except Exception as error:
+            self._tape = Tape(self.device)  # a recording that broke off may have left the old one unusable
             self._fall_back(done, first_line(error))
             return None
         finally:
