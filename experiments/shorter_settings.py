@@ -118,14 +118,24 @@ def _resnets(passes: int) -> tuple[Setting, ...]:
     )
 
 
-def _together(passes: int) -> tuple[Setting, ...]:
-    """VGG++ learns quickly, ResNets end lower."""
+def _from_a_buffer(passes: int) -> tuple[Setting, ...]:
+    """Replayed one by one instead of by streams, which is 7 % shorter for the first 20,000 labels of CIFAR-100 under
+    VGG++ with the paper's recipe (Fig. 5)."""
     return (
+        Setting(name=f"vggpp, {passes} replays from a buffer", model="vggpp", preset="best", method="mi-rb"),
         Setting(
-            name=f"vggpp and two resnet18-ws at 0.004, {passes} replays", model="vggpp", preset="best",
-            models=("vggpp", "resnet18-ws", "resnet18-ws"), of_others=_FAST, file="experiments/vggpp_and_resnets.toml",
+            name=f"resnet18-ws, {passes} replays from a buffer, a rate of 0.004 that falls", model="resnet18-ws",
+            preset="best", method="mi-rb", changes=_FAST,
         ),
     )  # fmt: skip
+
+
+def _together(passes: int) -> tuple[Setting, ...]:
+    """VGG++ learns quickly, ResNets end lower."""
+    what: dict[str, Any] = {"model": "vggpp", "models": ("vggpp", "resnet18-ws", "resnet18-ws"), "of_others": _FAST}
+    what |= {"preset": "best", "file": "experiments/vggpp_and_resnets.toml"}
+    name = f"vggpp and two resnet18-ws at 0.004, {passes} replays"
+    return Setting(name=f"{name} from a buffer", method="mi-rb", **what), Setting(name=name, **what)
 
 
 _WITHOUT_STANDARDISATION = (
@@ -143,13 +153,13 @@ _SURE = {"threshold": 0.8, "label_smoothing": 0.0}
 CELLS: dict[tuple[str, str], Cell] = {
     (SO_FAR, "cifar10"): Cell(
         settings=_best_so_far(80) + _by_muon(80, 0.001, 0.002) + _WITHOUT_STANDARDISATION
-        + _resnets(80), members=3,
+        + _resnets(80) + _from_a_buffer(80), members=3,
         together=_together(80), gates={"mixed": 16_600}, goal=13_000,
         before="18,154 (vggpp, best)",
     ),
     (SO_FAR, "cifar100"): Cell(
-        settings=_best_so_far(60) + _by_muon(60, 0.002) + _resnets(60), members=3, together=_together(60),
-        gates={"mixed": 79_000}, goal=65_000, before="85,743 (vggpp, best)",
+        settings=_best_so_far(60) + _by_muon(60, 0.002) + _resnets(60) + _from_a_buffer(60), members=3,
+        together=_together(60), gates={"mixed": 79_000}, goal=65_000, before="85,743 (vggpp, best)",
     ),
     (SO_FAR, "mnist"): Cell(
         settings=(
