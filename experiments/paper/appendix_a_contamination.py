@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jobs import SEEDS, Result, difference, mean_of, read, table
+from findings import difference, mean_of, table
+from jobs import SEEDS, Result, read
 
 import prequential as pq
 

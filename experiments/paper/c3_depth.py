@@ -7,22 +7,8 @@ With --narrow: VGG++ of an eighth of its width, 4,096 labels, K = 12.
 from itertools import pairwise
 from pathlib import Path
 
-from jobs import (
-    NARROW,
-    NARROW_PASSES,
-    SEEDS,
-    USUAL,
-    Job,
-    Result,
-    Scale,
-    by_seed,
-    difference,
-    draw_regret,
-    main,
-    mean_of,
-    of_the_paper,
-    table,
-)
+from findings import by_seed, difference, draw_regret, mean_of, table
+from jobs import NARROW, NARROW_PASSES, SEEDS, USUAL, Job, Result, Scale, main, of_the_paper
 
 import prequential as pq
 

@@ -8,21 +8,8 @@ K = 25, one recipe, three seeds. With --narrow: networks of an eighth of the wid
 from itertools import product
 from pathlib import Path
 
-from jobs import (
-    MORE_SEEDS,
-    NARROW,
-    NARROW_PASSES,
-    SEEDS,
-    Job,
-    Result,
-    Scale,
-    by_seed,
-    difference,
-    main,
-    mean_of,
-    of_the_paper,
-    table,
-)
+from findings import by_seed, difference, mean_of, table
+from jobs import MORE_SEEDS, NARROW, NARROW_PASSES, SEEDS, Job, Result, Scale, main, of_the_paper
 
 import prequential as pq
 

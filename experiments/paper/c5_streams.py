@@ -6,21 +6,8 @@ CIFAR-100, VGG++, 10,000 labels, K from 5 to 200, three seeds. With --small: LeN
 from itertools import pairwise
 from pathlib import Path
 
-from jobs import (
-    SEEDS,
-    SMALL,
-    USUAL,
-    Job,
-    Result,
-    Scale,
-    by_seed,
-    difference,
-    draw_regret,
-    main,
-    mean_of,
-    of_the_paper,
-    table,
-)
+from findings import by_seed, difference, draw_regret, mean_of, table
+from jobs import SEEDS, SMALL, USUAL, Job, Result, Scale, main, of_the_paper
 
 import prequential as pq
 

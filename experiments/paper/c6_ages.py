@@ -7,21 +7,8 @@ best of five costs ln 5 nats to name, which is charged. With --small: LeNet on M
 import math
 from pathlib import Path
 
-from jobs import (
-    SEEDS,
-    SMALL,
-    USUAL,
-    Job,
-    Result,
-    Scale,
-    by_seed,
-    difference,
-    draw_regret,
-    main,
-    mean_of,
-    of_the_paper,
-    table,
-)
+from findings import by_seed, difference, draw_regret, mean_of, table
+from jobs import SEEDS, SMALL, USUAL, Job, Result, Scale, main, of_the_paper
 
 import prequential as pq
 

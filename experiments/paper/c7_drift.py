@@ -23,7 +23,8 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from jobs import MORE_SEEDS, SEEDS, Job, Result, Scale, by_seed, difference, draw_regret, main, mean_of, table
+from findings import by_seed, difference, draw_regret, mean_of, table
+from jobs import MORE_SEEDS, SEEDS, Job, Result, Scale, main
 
 import prequential as pq
 

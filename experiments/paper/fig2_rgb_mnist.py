@@ -9,7 +9,8 @@ import math
 import statistics
 from pathlib import Path
 
-from jobs import SEEDS, Job, Result, Scale, by_seed, draw_regret, drawn, main, mean_of, table
+from findings import by_seed, draw_regret, mean_of, table
+from jobs import SEEDS, Job, Result, Scale, drawn, main
 
 import prequential as pq
 

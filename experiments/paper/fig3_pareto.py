@@ -11,24 +11,8 @@ import math
 from pathlib import Path
 from statistics import fmean
 
-from jobs import (
-    MORE_SEEDS,
-    NARROW,
-    SEEDS,
-    SMALL,
-    Job,
-    Result,
-    Scale,
-    best_of,
-    by_seed,
-    difference,
-    drawn,
-    draws_of,
-    main,
-    mean_of,
-    of_the_paper,
-    table,
-)
+from findings import best_of, by_seed, difference, mean_of, table
+from jobs import MORE_SEEDS, NARROW, SEEDS, SMALL, Job, Result, Scale, drawn, draws_of, main, of_the_paper
 
 import prequential as pq
 from prequential import pareto_front

@@ -6,21 +6,8 @@ buffer that holds all, and replay streams. With --small: LeNet on MNIST, 4,096 l
 
 from pathlib import Path
 
-from jobs import (
-    SEEDS,
-    SMALL,
-    USUAL,
-    Job,
-    Result,
-    Scale,
-    by_seed,
-    difference,
-    draw_regret,
-    main,
-    mean_of,
-    of_the_paper,
-    table,
-)
+from findings import by_seed, difference, draw_regret, mean_of, table
+from jobs import SEEDS, SMALL, USUAL, Job, Result, Scale, main, of_the_paper
 
 import prequential as pq
 

@@ -9,23 +9,8 @@ width, 4,096 labels, 12 passes; training from scratch and fine-tuning also with 
 from pathlib import Path
 from typing import Any
 
-from jobs import (
-    NARROW,
-    NARROW_PASSES,
-    SEEDS,
-    SMALL,
-    USUAL,
-    Job,
-    Result,
-    Scale,
-    by_seed,
-    difference,
-    draw_regret,
-    main,
-    mean_of,
-    of_the_paper,
-    table,
-)
+from findings import by_seed, difference, draw_regret, mean_of, table
+from jobs import NARROW, NARROW_PASSES, SEEDS, SMALL, USUAL, Job, Result, Scale, main, of_the_paper
 
 import prequential as pq
 

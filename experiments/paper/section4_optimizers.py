@@ -9,7 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from jobs import SEEDS, SMALL, Job, Result, Scale, difference, drawn, expected_best, main, table
+from findings import difference, expected_best, table
+from jobs import SEEDS, SMALL, Job, Result, Scale, drawn, main
 
 import prequential as pq
 

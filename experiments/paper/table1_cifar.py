@@ -9,7 +9,8 @@ With --narrow: VGG++ of an eighth of its width, 1,000, 2,000 and 4,096 labels, a
 import math
 from pathlib import Path
 
-from jobs import NARROW, Job, Result, Scale, drawn, draws_of, expected_best, main, table
+from findings import expected_best, table
+from jobs import NARROW, Job, Result, Scale, drawn, draws_of, main
 
 import prequential as pq
 

@@ -7,7 +7,8 @@ LeNet, 4,096 labels.
 
 from pathlib import Path
 
-from jobs import SMALL, Job, Result, Scale, best_of, drawn, expected_best, main, table
+from findings import best_of, expected_best, table
+from jobs import SMALL, Job, Result, Scale, drawn, main
 
 import prequential as pq
 

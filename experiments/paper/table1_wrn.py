@@ -8,21 +8,8 @@ of the three recipes on seed 0, three seeds.
 from pathlib import Path
 from typing import Any
 
-from jobs import (
-    NARROW,
-    SEEDS,
-    Job,
-    Result,
-    Scale,
-    best_of,
-    by_seed,
-    difference,
-    draw_regret,
-    main,
-    mean_of,
-    of_the_paper,
-    table,
-)
+from findings import best_of, by_seed, difference, draw_regret, mean_of, table
+from jobs import NARROW, SEEDS, Job, Result, Scale, main, of_the_paper
 
 import prequential as pq
 

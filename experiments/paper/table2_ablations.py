@@ -12,23 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jobs import (
-    NARROW,
-    NARROW_PASSES,
-    SEEDS,
-    SMALL,
-    USUAL,
-    Job,
-    Result,
-    Scale,
-    by_seed,
-    difference,
-    draw_regret,
-    main,
-    mean_of,
-    of_the_paper,
-    table,
-)
+from findings import by_seed, difference, draw_regret, mean_of, table
+from jobs import NARROW, NARROW_PASSES, SEEDS, SMALL, USUAL, Job, Result, Scale, main, of_the_paper
 
 import prequential as pq
 

@@ -1,5 +1,6 @@
 """The scripts behind `The paper, checked`, with made-up results: queues come to an end, and what was found is told."""
 
+import doctest
 import hashlib
 import runpy
 from collections.abc import Iterator, Sequence
@@ -13,9 +14,14 @@ import pytest
 from .test_docs import ROOT, imported
 
 FOLDER = ROOT / "experiments" / "paper"
-JOBS = imported(FOLDER / "jobs.py")
-SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.stem not in ("jobs", "appendix_a_contamination"))
+SHARED = ("findings", "jobs")
+FINDINGS, JOBS = (imported(FOLDER / f"{name}.py") for name in SHARED)
+SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.stem not in (*SHARED, "appendix_a_contamination"))
 MOST_ROUNDS = 10
+
+
+def test_the_examples_hold() -> None:
+    assert [doctest.testmod(module).failed for module in (FINDINGS, JOBS)] == [0, 0]
 
 
 def given_to_main(script: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, Sequence[Any]]:
