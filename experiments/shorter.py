@@ -240,10 +240,14 @@ class Queue:
         if self.flags.tiny:
             return time.time() < self._end
         standing = read_standing(self.out / "runs" / job.name)
-        needed = seconds_left(job, done) * (len(self._running) + 1)
+        needed = seconds_left(job, done, self._kept_studies()) * (len(self._running) + 1)
         needed = max(needed - (standing.seconds if standing else 0.0), 0.0)
         now = time.time()
         return now + min(needed, LEAST_SECONDS) < self._end - SAVING_SECONDS and now + needed < self._stays
+
+    def _kept_studies(self) -> set[tuple[Any, ...]]:
+        """Those that runs of this directory have done; what other machines have kept is not here."""
+        return {tuple(line["study_of"]) for line in read(self.out / RESULTS) if line.get("study_of")}
 
     def _studies_under_way(self) -> set[tuple[Any, ...]]:
         """Those of runs that have not come to their first label: whoever needs the same waits until it is kept."""

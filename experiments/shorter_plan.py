@@ -347,10 +347,9 @@ def expected(job: Job) -> tuple[float, float]:
 
 
 def seconds_left(job: Job, done: Sequence[Result], kept: Collection[tuple[Any, ...]] = ()) -> float:
-    """What it should take, with what is known of studies that are kept and of how fast such runs were."""
+    """What it should take where these studies are kept, with what is known of how fast such runs were."""
     of_study, learning = expected(job)
-    known = {tuple(line.get("study_of") or ()) for line in done}.union(kept)
-    of_study *= len(job.studies - known) / max(len(job.studies), 1)
+    of_study *= len(job.studies - set(kept)) / max(len(job.studies), 1)
     model, several = job.setting.model, job.members > 1
     ran = [line for line in done if line["status"] != FAILED and not line.get("shared")]
     alike = [line for line in ran if (line["given"], line["model"], line["members"] > 1) == (job.given, model, several)]

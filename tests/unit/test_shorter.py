@@ -2,6 +2,7 @@
 
 import argparse
 import doctest
+import json
 import math
 import shlex
 from concurrent.futures import Future
@@ -183,10 +184,11 @@ def test_the_table_tells_what_was_reached_and_what_is_missing(capsys: pytest.Cap
 def test_a_study_is_expected_once_and_speeds_are_learned_from_results() -> None:
     first, second, *_ = rows([], "candidate")
     assert PLAN.seconds_left(first, []) > 500
-    done = [line(first, 4_000.0, seconds=400.0)]
-    assert PLAN.seconds_left(second, done) == pytest.approx(2 * PLAN.expected(second)[1])
+    done, kept = [line(first, 4_000.0, seconds=400.0)], {first.study}
+    assert PLAN.seconds_left(second, done, kept) == pytest.approx(2 * PLAN.expected(second)[1])
     done.append(line(first, 4_000.0, seconds=4_000.0, shared=True))
-    assert PLAN.seconds_left(second, done) == pytest.approx(2 * PLAN.expected(second)[1])
+    assert PLAN.seconds_left(second, done, kept) == pytest.approx(2 * PLAN.expected(second)[1])
+    assert PLAN.seconds_left(second, done) > 500  # another machine kept it
     minutes = [float(row["minutes"]) for row in TABLE.rows_missing(rows([], "candidate"), [])]
     assert minutes[0] > 8 > 3 > max(minutes[1:])
 
@@ -215,6 +217,9 @@ def test_nothing_is_begun_that_cannot_get_on(tmp_path: Path, monkeypatch: pytest
     assert [worth(rows(done, "pilot")[0], minutes=60, shared=shared) for shared in (False, True)] == [True, False]
     monkeypatch.undo()
     monkeypatch.setattr(SHORTER, "KNOWN", tmp_path / "nothing.jsonl")
+    assert not worth(rows([], "candidate")[1], minutes=9, session=8)
+    (tmp_path / SHORTER.RESULTS).write_text(json.dumps(line(long, 4_000.0)) + "\n")
+    assert worth(rows([], "candidate")[1], minutes=9, session=8)  # its study is kept here
     queue = SHORTER.Queue(argparse.Namespace(**flags, minutes=60))
     queue._running[Future()] = 0.0, long, None
     assert [queue._is_worth(job) for job in (rows([], "candidate")[1], short)] == [False, True]
