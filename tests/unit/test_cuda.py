@@ -157,8 +157,10 @@ LONG = 10**8
 def test_replays_at_the_same_time_draw_what_each_was_told() -> None:
     ones = torch.ones(1000, device="cuda")
     tapes = [Tape(torch.device("cuda")) for _ in range(2)]
-    recorded = [Captured(lambda: F.dropout(ones, 0.5), tape) for tape in tapes]
-    drawn = []
+    recorded, drawn = [], []
+    for tape in tapes:
+        with tape.drawing():
+            recorded.append(Captured(lambda: F.dropout(ones, 0.5), tape))
     for seed, (tape, each) in enumerate(zip(tapes, recorded, strict=True)):
         with torch.cuda.stream(tape.stream):
             torch.cuda._sleep(LONG * (1 - seed))  # the first is not done when the second is told its seed

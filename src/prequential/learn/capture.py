@@ -5,6 +5,7 @@ import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import torch
@@ -20,32 +21,37 @@ refused then, whichever thread does it."""
 
 
 class Tape:
-    """What recordings of one learner share, since they are never replayed at the same time: a stream, memory, and the
-    generator that what they record draws from."""
+    """What recordings of one learner share, since they are never replayed at the same time: a stream, memory, and a
+    generator for what draws."""
 
     stream: torch.cuda.Stream | None = None
 
     def __init__(self, device: torch.device) -> None:
-        self.device, self._shared = device, generators(device)[-1]
-        self.generator = self._shared
+        self.device = device
         if device.type == "cuda":
             with torch.cuda.device(device):
                 self.stream, self.pool = torch.cuda.Stream(), torch.cuda.graph_pool_handle()  # type: ignore[no-untyped-call]
-            self.generator = self._shared.clone_state()
+
+    @cached_property
+    def generator(self) -> torch.Generator:
+        """What is recorded inside `drawing` draws from it: on a GPU its own, elsewhere the one that modules draw from.
+        A replay is told seed and offset through tensors of the generator, so replays at the same time share none."""
+        shared = generators(self.device)[-1]
+        return shared if self.stream is None else shared.clone_state()
 
     @contextlib.contextmanager
     def drawing(self) -> Iterator[None]:
-        """Inside, the generator of its own stands in for the one that modules draw from. A replay is told seed and
-        offset through tensors that belong to the generator, so replays at the same time must not share one."""
+        """Inside, its generator stands in for the one that modules draw from."""
         if self.stream is None:
             yield
             return
-        before = self._shared.graphsafe_get_state()
-        self._shared.graphsafe_set_state(self.generator)
+        shared = generators(self.device)[-1]
+        before = shared.graphsafe_get_state()
+        shared.graphsafe_set_state(self.generator)
         try:
             yield
         finally:
-            self._shared.graphsafe_set_state(before)
+            shared.graphsafe_set_state(before)
 
 
 class Captured(Generic[Result]):
@@ -64,7 +70,7 @@ class Captured(Generic[Result]):
         self._work, self._graph = work, None
         if tape.stream is None:
             return
-        with MAY_WAIT, _choosing_kernels(), torch.cuda.device(tape.device), tape.drawing():
+        with MAY_WAIT, _choosing_kernels(), torch.cuda.device(tape.device):
             outside = torch.cuda.current_stream()
             torch.cuda.synchronize()  # kernels are timed, and other learners may be at work
             try:

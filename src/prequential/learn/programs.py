@@ -8,6 +8,7 @@ import gc
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -104,8 +105,10 @@ class StepProgram(ABC):
     def record(self, tape: Tape) -> Self:
         """From now on replay a recording; whoever calls puts back what it changes."""
         self._row.zero_()
-        self._replay = Captured(self._one_step, tape).replay
-        self._generators = (tape.generator,) if self._generators else ()
+        if self._owner.drew_on and self._generators:  # those of a stack draw from keys of their own
+            self._generators = (tape.generator,)
+        with tape.drawing() if self._owner.drew_on else nullcontext():
+            self._replay = Captured(self._one_step, tape).replay
         return self
 
     def run(self, batches: Indices, labels: Tensor, event: int) -> None:
